@@ -1,0 +1,28 @@
+# kw_library(name SOURCES ... LINKS ...): one static library a folder, with the project's warnings.
+# kw_test(name LABEL host|nvrtc|gpu SOURCES ... LINKS ...): one Catch2 executable a test folder.
+add_library(kw_warnings INTERFACE)
+target_compile_options(kw_warnings INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -fno-strict-aliasing)
+if(KERNELWRIGHT_WERROR)
+  target_compile_options(kw_warnings INTERFACE -Werror)
+endif()
+if(KERNELWRIGHT_SANITIZE)
+  target_compile_options(kw_warnings INTERFACE -fsanitize=${KERNELWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(kw_warnings INTERFACE -fsanitize=${KERNELWRIGHT_SANITIZE})
+endif()
+target_include_directories(kw_warnings INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(kw_warnings INTERFACE FMT_HEADER_ONLY=1 TOML_HEADER_ONLY=1)
+
+function(kw_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC kw_warnings ${ARG_LINKS})
+endfunction()
+
+function(kw_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE kw_test_main ${ARG_LINKS})
+  target_compile_definitions(${name} PRIVATE KW_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KW_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
+endfunction()

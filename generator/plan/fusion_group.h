@@ -1,0 +1,67 @@
+// From a program to the kernels to make, and the matcher that unifies a group with what a template states in the notation.
+// This version makes one group per program: one contraction with any pointwise epilogue. Anything else is refused by name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generator/spec/program.h"
+
+namespace kw::generator {
+
+/// Statements that become one kernel: intermediates are inlined, each output is one expression over the program's indices.
+struct FusionGroup {
+  struct Output {
+    std::string tensor;
+    std::vector<ExprRef> subscripts;
+    std::vector<std::string> indices;
+    ExprRef value;
+  };
+  std::vector<Output> outputs;
+  std::vector<ExprRef> contractions;   ///< distinct reductions inside the values (shared nodes: equal text, one entry)
+};
+
+/// Errors name what no template makes yet: "two contractions (line 12: s, line 14: O): plans of several kernels are not made yet".
+Result<std::vector<FusionGroup>> plan_groups(const Program& program);
+
+/// What a template states: notation with holes. `A`, `B` are operand holes; `epilogue` is the hole for a pointwise function of the
+/// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])".
+struct TemplatePattern {
+  std::vector<std::string> indices;            ///< in order of the left side, then reduced: b, m, n, k
+  std::vector<std::string> reduced;            ///< k
+  struct Operand { std::string name; std::vector<std::string> indices; };
+  std::vector<Operand> operands;               ///< A[b,m,k], B[b,k,n]
+  ReduceOp reduce_op = ReduceOp::kSum;
+};
+Result<TemplatePattern> parse_template_pattern(std::string_view text);
+
+/// One way to see the group as the template's computation.
+struct PatternMatch {
+  /// Pattern index -> the program's index name; a batch index the program lacks maps to "" (extent 1).
+  std::map<std::string, std::string> index_map;
+  std::map<std::string, IntExpr> extents;      ///< pattern index -> extent over dims
+  struct OperandMatch {
+    std::string tensor;                        ///< the program's tensor
+    DType dtype = DType::kF16;
+    std::map<std::string, IntExpr> strides;    ///< pattern index -> stride in elements (0 when the operand lacks it)
+    IntExpr offset;                            ///< constant element offset of the read (0 for plain reads)
+  };
+  std::map<std::string, OperandMatch> operands;
+  struct Output {
+    std::string tensor;
+    DType dtype = DType::kF16;
+    std::map<std::string, IntExpr> strides;    ///< pattern index -> stride in elements
+    IntExpr offset;
+    ExprRef value;                             ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
+  };
+  std::vector<Output> outputs;
+  DType accumulate = DType::kF32;
+  bool uses_tf32 = false;
+};
+
+/// All matches, best first (n is the fastest index of the first output); empty with a reason in `why_not` when it does not fit.
+std::vector<PatternMatch> unify(const TemplatePattern& pattern, const FusionGroup& group, const Program& program, std::string& why_not);
+
+}  // namespace kw::generator

@@ -1,0 +1,27 @@
+// The source-to-source step: template text + values + hook bodies -> one readable, self-contained .cu.
+// Substitute, re-parse, fold `if constexpr` and dead branches, drop what is unused, flatten the includes, format.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "generator/rewrite/template_info.h"
+
+namespace kw::generator {
+
+struct SpecialiseRequest {
+  const SourceTree* sources = nullptr;
+  const TemplateInfo* info = nullptr;
+  IntBindings values;                            ///< every tunable and every numeric binding
+  std::map<std::string, std::string> types;      ///< type binding -> C++ type of templates/parts ("ElementA" -> "Half")
+  std::map<std::string, std::string> hooks;      ///< hook name -> text that replaces the body ("{...}", function or struct); absent: identity stays
+  std::string prologue;                          ///< text put before everything (support functions made by generator/lower)
+  std::string kernel_name;                       ///< new extern "C" name
+  std::string banner;                            ///< comment block for the top, without comment marks
+};
+
+/// The .cu text, formatted. Same request, same bytes. Thread-safe: each call has its own compiler instance.
+Result<std::string> specialise(const SpecialiseRequest& request);
+
+}  // namespace kw::generator
