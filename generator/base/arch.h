@@ -15,7 +15,7 @@ namespace kw {
 /// Compile target, as NVRTC spells it after "--gpu-architecture=".
 enum class Arch { kSm80 = 80, kSm86 = 86, kSm89 = 89, kSm90 = 90, kSm90a = 1090, kSm100 = 100, kSm100a = 1100, kSm103 = 103, kSm120 = 120 };
 
-std::string_view to_text(Arch arch);                       ///< "sm_90a"
+std::string_view to_text(Arch arch);  ///< "sm_90a"
 std::optional<Arch> arch_from_text(std::string_view text);
 const std::vector<Arch>& all_arches();
 /// Compute capability times 10: 80, 90, 120; the 'a' variants give the same number.
@@ -27,10 +27,10 @@ bool runs_on(Arch target, int device_cc);
 
 /// Limits of one CTA and one SM, and rates for the model. Limits come from the arch; rates from the device when known.
 struct DeviceLimits {
-  std::string model_name;                 ///< "NVIDIA H200", or "generic sm_90" when no device is known
+  std::string model_name;  ///< "NVIDIA H200", or "generic sm_90" when no device is known
   int compute_capability = 80;
   int num_sms = 0;
-  std::int64_t max_smem_bytes_per_cta = 0;   ///< opt-in dynamic limit
+  std::int64_t max_smem_bytes_per_cta = 0;  ///< opt-in dynamic limit
   std::int64_t smem_bytes_per_sm = 0;
   int max_registers_per_thread = 255;
   int registers_per_sm = 65536;
@@ -39,11 +39,11 @@ struct DeviceLimits {
   int max_ctas_per_sm = 32;
   std::int64_t l2_bytes = 0;
   double max_clock_ghz = 0;
-  double dram_gb_per_s = 0;                  ///< decimal GB/s
-  double l2_bytes_per_clock = 0;             ///< whole chip
-  double mma_16bit_flops_per_clock_sm = 0;   ///< mma.sync, dense, f32 accumulate
+  double dram_gb_per_s = 0;                 ///< decimal GB/s
+  double l2_bytes_per_clock = 0;            ///< whole chip
+  double mma_16bit_flops_per_clock_sm = 0;  ///< mma.sync, dense, f32 accumulate
   double mma_tf32_flops_per_clock_sm = 0;
-  double fma_f32_flops_per_clock_sm = 0;     ///< CUDA cores; one fused multiply-add is 2
+  double fma_f32_flops_per_clock_sm = 0;  ///< CUDA cores; one fused multiply-add is 2
   double fma_f64_flops_per_clock_sm = 0;
   double peak_16bit_flops_per_clock_sm = 0;  ///< the chip's fastest dense 16-bit path (wgmma on sm_90): the roofline
 };

@@ -9,8 +9,8 @@
 namespace kw {
 
 struct Config {
-  std::string template_name;   ///< "gemm_sm80_mma"
-  IntBindings values;          ///< tunable -> value; booleans are 0 and 1
+  std::string template_name;  ///< "gemm_sm80_mma"
+  IntBindings values;         ///< tunable -> value; booleans are 0 and 1
 
   /// "BLOCK_K=32,BLOCK_M=128,...": sorted, the key in the database.
   std::string to_text() const;

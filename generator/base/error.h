@@ -20,7 +20,19 @@ struct SourceRange {
 };
 
 /// The step of the line that refuses (design: the line from a spec to a row).
-enum class Stage { kSpec = 0, kPlan = 1, kTemplate = 2, kSpace = 3, kEmit = 4, kCompile = 5, kVerify = 6, kMeasure = 7, kDatabase = 8, kDevice = 9, kCommandLine = 10 };
+enum class Stage {
+  kSpec = 0,
+  kPlan = 1,
+  kTemplate = 2,
+  kSpace = 3,
+  kEmit = 4,
+  kCompile = 5,
+  kVerify = 6,
+  kMeasure = 7,
+  kDatabase = 8,
+  kDevice = 9,
+  kCommandLine = 10
+};
 
 /// What kind of mistake it is; decides the exit code (bad input 2, nothing found 1, device or toolchain 3).
 enum class Code { kBadInput = 0, kNotSupported = 1, kNotFound = 2, kDevice = 3, kToolchain = 4, kIo = 5, kInternal = 6 };
@@ -73,20 +85,20 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 }  // namespace kw
 
 /// For our own bugs; stays on in release. A user's mistake never reaches it.
-#define KW_CHECK(condition, why) \
-  do { \
+#define KW_CHECK(condition, why)                                               \
+  do {                                                                         \
     if (!(condition)) ::kw::check_failed(#condition, __FILE__, __LINE__, why); \
   } while (false)
 
 #define KW_CONCAT_INNER(a, b) a##b
 #define KW_CONCAT(a, b) KW_CONCAT_INNER(a, b)
 /// KW_TRY(const T name, expression): unwraps a Result or returns its error from the enclosing function.
-#define KW_TRY(declaration, expression) \
-  auto KW_CONCAT(kw_result_, __LINE__) = (expression); \
+#define KW_TRY(declaration, expression)                                                                        \
+  auto KW_CONCAT(kw_result_, __LINE__) = (expression);                                                         \
   if (!KW_CONCAT(kw_result_, __LINE__)) return ::kw::fail(std::move(KW_CONCAT(kw_result_, __LINE__).error())); \
   declaration = std::move(*KW_CONCAT(kw_result_, __LINE__))
-#define KW_TRY_VOID(expression) \
-  do { \
-    auto kw_status = (expression); \
+#define KW_TRY_VOID(expression)                                      \
+  do {                                                               \
+    auto kw_status = (expression);                                   \
     if (!kw_status) return ::kw::fail(std::move(kw_status.error())); \
   } while (false)

@@ -22,10 +22,31 @@ using IntBindings = std::map<std::string, std::int64_t>;
 /// && and || and the selection are lazy. Arithmetic that leaves 64 bits is an error, never a wrap.
 class IntExpr {
  public:
-  enum class Op { kConst, kVar, kNeg, kNot, kAdd, kSub, kMul, kFloorDiv, kMod, kLt, kLe, kGt, kGe, kEq, kNe, kAnd, kOr, kSelect, kMin, kMax };
+  enum class Op {
+    kConst,
+    kVar,
+    kNeg,
+    kNot,
+    kAdd,
+    kSub,
+    kMul,
+    kFloorDiv,
+    kMod,
+    kLt,
+    kLe,
+    kGt,
+    kGe,
+    kEq,
+    kNe,
+    kAnd,
+    kOr,
+    kSelect,
+    kMin,
+    kMax
+  };
 
   IntExpr() : IntExpr(std::int64_t{0}) {}
-  IntExpr(std::int64_t value);              // NOLINT: constants convert
+  IntExpr(std::int64_t value);                                       // NOLINT: constants convert
   IntExpr(int value) : IntExpr(static_cast<std::int64_t>(value)) {}  // NOLINT: constants convert
   static IntExpr variable(std::string name);
   /// Builds an operation; folds constants that do not overflow and drops +0, *1.
@@ -35,8 +56,8 @@ class IntExpr {
   static Result<IntExpr> parse(std::string_view text);
 
   Op op() const;
-  std::int64_t constant() const;             ///< op() == kConst
-  const std::string& name() const;           ///< op() == kVar
+  std::int64_t constant() const;    ///< op() == kConst
+  const std::string& name() const;  ///< op() == kVar
   std::span<const IntExpr> operands() const;
   bool is_constant() const { return op() == Op::kConst; }
 
@@ -69,7 +90,11 @@ class CompiledIntExpr {
   std::int64_t evaluate(std::span<const std::int64_t> slot_values, bool& is_valid) const;
 
  private:
-  struct Instruction { IntExpr::Op op; std::int64_t value; int jump; };
+  struct Instruction {
+    IntExpr::Op op;
+    std::int64_t value;
+    int jump;
+  };
   std::vector<Instruction> code_;
   int max_stack_ = 0;
 };

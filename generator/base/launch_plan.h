@@ -38,16 +38,16 @@ struct PlanScalar {
 struct PlanWorkspace {
   std::string name;
   IntExpr bytes;
-  bool is_zeroed_once = false;   ///< zero before the first launch; the kernel leaves it zero again
+  bool is_zeroed_once = false;  ///< zero before the first launch; the kernel leaves it zero again
 };
 
 /// One field of a kernel parameter. A parameter with several fields is a struct with C layout (natural alignment).
 struct PlanField {
   enum class Kind { kTensor = 0, kWorkspace = 1, kInt32 = 2, kInt64 = 3, kScalar = 4 };
   Kind kind = Kind::kInt64;
-  std::string name;              ///< name in the kernel source, for the reader
-  std::string source;            ///< kTensor, kWorkspace: which one; kScalar: the scalar's name
-  IntExpr value;                 ///< kInt32, kInt64
+  std::string name;                  ///< name in the kernel source, for the reader
+  std::string source;                ///< kTensor, kWorkspace: which one; kScalar: the scalar's name
+  IntExpr value;                     ///< kInt32, kInt64
   DType scalar_dtype = DType::kF32;  ///< kScalar: type in the kernel
 };
 struct PlanParameter {
@@ -56,8 +56,8 @@ struct PlanParameter {
 };
 
 struct PlanLaunch {
-  std::string kernel;                 ///< extern "C" symbol
-  std::array<IntExpr, 3> grid;        ///< a zero extent means: nothing to do, the launch is skipped
+  std::string kernel;           ///< extern "C" symbol
+  std::array<IntExpr, 3> grid;  ///< a zero extent means: nothing to do, the launch is skipped
   std::array<IntExpr, 3> block;
   std::array<IntExpr, 3> cluster = {IntExpr(1), IntExpr(1), IntExpr(1)};
   IntExpr dynamic_smem_bytes;
@@ -66,13 +66,13 @@ struct PlanLaunch {
 
 /// A rule on the problem under which the variant is legal; checked at query and before each launch.
 struct PlanConstraint {
-  std::string name;   ///< "a_vector_alignment"
-  IntExpr rule;       ///< non-zero: legal
-  std::string why;    ///< sentence for the user
+  std::string name;  ///< "a_vector_alignment"
+  IntExpr rule;      ///< non-zero: legal
+  std::string why;   ///< sentence for the user
 };
 
 struct LaunchPlan {
-  std::vector<std::string> dims;      ///< launch-time dims in spec order; a compile-time one is fixed by a constraint
+  std::vector<std::string> dims;  ///< launch-time dims in spec order; a compile-time one is fixed by a constraint
   std::vector<PlanTensor> tensors;
   std::vector<PlanScalar> scalars;
   std::vector<PlanWorkspace> workspaces;
@@ -100,5 +100,7 @@ Result<Problem> problem_from_text(std::string_view text);
 
 /// The first constraint that the problem breaks, with its numbers: "a_vector_alignment: ...". Empty: legal.
 std::string first_broken_constraint(const LaunchPlan& plan, const Problem& problem);
+/// A false rule with its numbers: "smem <= max_smem_bytes: 245760 <= 232448 is false"; of an && the part that is false.
+std::string describe_broken_rule(const IntExpr& rule, const IntBindings& bindings);
 
 }  // namespace kw
