@@ -31,9 +31,11 @@ Result<std::vector<DeviceInfo>> list_devices(const std::string& worker_command);
 struct InputFill {
   std::string tensor;
   DType dtype = DType::kF16;
-  enum class Kind { kNormal = 0, kUniform = 1, kInteger = 2 } kind = Kind::kNormal;
-  double low = 0, high = 0;         ///< kUniform, kInteger (inclusive low, exclusive high)
+  /// kSorted: ascending integers from low (first element) to high - 1 (last element); kUnique: distinct integers in [low, high).
+  enum class Kind { kNormal = 0, kUniform = 1, kInteger = 2, kSorted = 3, kUnique = 4 } kind = Kind::kNormal;
+  double low = 0, high = 0;         ///< all but kNormal (inclusive low, exclusive high)
   std::uint64_t seed = 0;
+  std::int64_t num_elements = 0;    ///< kSorted: elements of the tensor
 };
 
 /// Reference values of sampled output elements.
