@@ -1,0 +1,131 @@
+// Walks over typed expressions; see expr_tools.h. Shared nodes stay shared: each walk remembers what it rebuilt.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/plan/expr_tools.h"
+
+#include <algorithm>
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+using Replacements = std::map<std::string, ExprRef>;
+
+void collect_index_names(const ExprRef& expr, std::set<std::string>& names) {
+  if (expr->kind == Kind::kIndex) names.insert(expr->name);
+  for (const ExprRef& operand : expr->operands) collect_index_names(operand, names);
+}
+
+ExprRef with_operands(const ExprRef& expr, std::vector<ExprRef> operands) {
+  if (operands == expr->operands) return expr;
+  auto node = std::make_shared<ExprNode>(*expr);
+  node->operands = std::move(operands);
+  return node;
+}
+
+class Substitution {
+ public:
+  explicit Substitution(const Replacements& replacements) : replacements_(replacements) {}
+
+  ExprRef apply(const ExprRef& expr) {
+    const auto done = done_.find(expr.get());
+    if (done != done_.end()) return done->second;
+    ExprRef result = rebuild(expr);
+    done_[expr.get()] = result;
+    return result;
+  }
+
+ private:
+  ExprRef rebuild(const ExprRef& expr) {
+    if (expr->kind == Kind::kIndex) {
+      const auto found = replacements_.find(expr->name);
+      return found == replacements_.end() ? expr : found->second;
+    }
+    if (expr->kind == Kind::kReduce) return rebuild_reduction(expr);
+    std::vector<ExprRef> operands;
+    for (const ExprRef& operand : expr->operands) operands.push_back(apply(operand));
+    return with_operands(expr, std::move(operands));
+  }
+
+  ExprRef rebuild_reduction(const ExprRef& expr) {
+    Replacements inner = replacements_;
+    for (const std::string& bound : expr->indices) inner.erase(bound);
+    std::set<std::string> incoming;
+    for (const auto& [name, value] : inner) collect_index_names(value, incoming);
+    auto node = std::make_shared<ExprNode>(*expr);
+    for (std::string& bound : node->indices) {
+      if (incoming.count(bound) == 0) continue;
+      std::string fresh = bound + "'";
+      while (incoming.count(fresh) != 0) fresh += "'";
+      inner[bound] = make_index(fresh);
+      bound = fresh;
+    }
+    Substitution scope(inner);
+    for (ExprRef& operand : node->operands) operand = scope.apply(operand);
+    return node;
+  }
+
+  const Replacements& replacements_;
+  std::map<const ExprNode*, ExprRef> done_;
+};
+
+ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace,
+                           std::map<const ExprNode*, ExprRef>& done) {
+  if (expr->kind == Kind::kReduce) return replace(expr);
+  const auto found = done.find(expr.get());
+  if (found != done.end()) return found->second;
+  std::vector<ExprRef> operands;
+  for (const ExprRef& operand : expr->operands) operands.push_back(replace_reductions(operand, replace, done));
+  return done[expr.get()] = with_operands(expr, std::move(operands));
+}
+
+void add_factors(const ExprRef& expr, bool is_divisor, std::vector<Factor>& factors) {
+  if (expr->kind == Kind::kCall && expr->function == Function::kMul) {
+    for (const ExprRef& operand : expr->operands) add_factors(operand, is_divisor, factors);
+  } else if (expr->kind == Kind::kCall && expr->function == Function::kDiv) {
+    add_factors(expr->operands[0], is_divisor, factors);
+    add_factors(expr->operands[1], !is_divisor, factors);
+  } else if (expr->kind == Kind::kCall && expr->function == Function::kNeg) {
+    add_factors(expr->operands[0], is_divisor, factors);
+    factors.push_back({make_number(-1, expr->dtype), false});
+  } else {
+    factors.push_back({expr, is_divisor});
+  }
+}
+
+}  // namespace
+
+ExprRef substitute_indices(const ExprRef& expr, const Replacements& replacements) { return Substitution(replacements).apply(expr); }
+
+const Index* find_program_index(const Program& program, const std::string& name) {
+  return program.find_index(std::string_view(name).substr(0, name.find('\'')));
+}
+
+bool contains_reduction(const ExprRef& expr) {
+  return expr->kind == Kind::kReduce || std::any_of(expr->operands.begin(), expr->operands.end(), contains_reduction);
+}
+
+void collect_reductions(const ExprRef& expr, std::vector<ExprRef>& reductions) {
+  if (expr->kind == Kind::kReduce) {
+    reductions.push_back(expr);
+    return;
+  }
+  for (const ExprRef& operand : expr->operands) collect_reductions(operand, reductions);
+}
+
+ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace) {
+  std::map<const ExprNode*, ExprRef> done;
+  return replace_reductions(expr, replace, done);
+}
+
+bool depends_on(const ExprRef& expr, const std::set<std::string>& indices) {
+  if (expr->kind == Kind::kIndex) return indices.count(expr->name) != 0;
+  return std::any_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return depends_on(operand, indices); });
+}
+
+std::vector<Factor> product_factors(const ExprRef& expr) {
+  std::vector<Factor> factors;
+  add_factors(expr, false, factors);
+  return factors;
+}
+
+}  // namespace kw::generator

@@ -1,0 +1,214 @@
+// Program -> fusion groups: intermediates are inlined, the reductions of every output are collected and made equal by name.
+// This version makes one kernel of one contraction; whatever needs more is refused here, by name and line.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generator/plan/expr_tools.h"
+#include "generator/plan/fusion_group.h"
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+
+tl::unexpected<Error> not_made(const std::string& what, const SourceRange& where) {
+  return fail(Stage::kPlan, Code::kNotSupported, "not made yet: " + what, where);
+}
+
+/// "line 12: acc", or "acc" where the line is not known.
+std::string place(const Statement& statement) {
+  return statement.where.line > 0 ? fmt::format("line {}: {}", statement.where.line, statement.target) : statement.target;
+}
+
+Status check_declarations(const Program& program) {
+  for (const Tensor& tensor : program.tensors) {
+    if (!tensor.list_dim.empty())
+      return not_made(fmt::format("tensor {}: lists of tensors (list = \"{}\")", tensor.name, tensor.list_dim), tensor.where);
+  }
+  for (const Index& index : program.indices) {
+    if (index.below)
+      return not_made(fmt::format("index {}: an extent that depends on data (below = {})", index.name, to_text(index.below)),
+                      index.below->where);
+    if (!index.ragged_offsets.empty())
+      return not_made(fmt::format("index {}: a ragged extent (offsets {})", index.name, index.ragged_offsets), {});
+  }
+  return {};
+}
+
+/// Replaces reads of earlier statements by their values.
+class Inliner {
+ public:
+  Inliner() = default;
+
+  Result<ExprRef> inlined(const Statement& statement) {
+    Error error;
+    bool has_failed = false;
+    const ExprRef value = rewrite(statement.value, [&](const ExprRef& node) -> ExprRef {
+      if (node->kind != Kind::kRead || has_failed) return nullptr;
+      const auto written = values_.find(node->name);
+      if (written == values_.end()) return nullptr;
+      Result<ExprRef> replaced = read_value(node, *written->second.statement, written->second.value);
+      if (replaced) return *replaced;
+      error = replaced.error();
+      has_failed = true;
+      return nullptr;
+    });
+    if (has_failed) return fail(error);
+    return value;
+  }
+
+  void define(const Statement& statement, const ExprRef& value) { values_[statement.target] = {&statement, value}; }
+
+ private:
+  struct Written {
+    const Statement* statement = nullptr;
+    ExprRef value;
+  };
+
+  Result<ExprRef> read_value(const ExprRef& read, const Statement& statement, const ExprRef& value) const {
+    std::map<std::string, ExprRef> replacements;
+    for (std::size_t axis = 0; axis < statement.subscripts.size(); ++axis) {
+      const ExprRef& left = statement.subscripts[axis];
+      if (left->kind != Kind::kIndex || replacements.count(left->name) != 0) {
+        return not_made(fmt::format("{} is read back after it is written at {}[{}]", read->name, statement.target, to_text(left)),
+                        read->where);
+      }
+      replacements[left->name] = read->operands.at(axis);
+    }
+    return substitute_indices(value, replacements);
+  }
+
+  std::map<std::string, Written> values_;
+};
+
+/// The first reduction that cannot be a contraction, as an error.
+Status check_reduction(const ExprRef& reduction, const Program& program) {
+  std::string owner = to_text(reduction);
+  for (const Statement& statement : program.statements) {
+    if (statement.where.line > 0 && statement.where.line == reduction->where.line) owner = place(statement);
+  }
+  if (reduction->reduce_op != ReduceOp::kSum) {
+    return not_made(fmt::format("{} ({}): reductions other than a sum of products", to_text(reduction->reduce_op), owner),
+                    reduction->where);
+  }
+  if (contains_reduction(reduction->operands[0])) {
+    return not_made(fmt::format("a reduction inside a reduction ({}): plans of several kernels", owner), reduction->where);
+  }
+  const std::set<std::string> reduced(reduction->indices.begin(), reduction->indices.end());
+  int num_operands = 0;
+  for (const Factor& factor : product_factors(reduction->operands[0])) num_operands += depends_on(factor.expr, reduced) ? 1 : 0;
+  if (num_operands < 2) {
+    return not_made(fmt::format("sum[{}] over one factor ({}): row reductions", fmt::join(reduction->indices, ","), owner),
+                    reduction->where);
+  }
+  return {};
+}
+
+/// Names of the free indices of a reduction in the order in which they occur; its bound ones are not free.
+void collect_order(const ExprRef& expr, const std::set<std::string>& bound, std::vector<std::string>& order) {
+  if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0 && std::find(order.begin(), order.end(), expr->name) == order.end())
+    order.push_back(expr->name);
+  for (const ExprRef& operand : expr->operands) collect_order(operand, bound, order);
+}
+
+struct Shape {
+  std::string text;  ///< with free and bound indices numbered in order of occurrence
+  std::vector<std::string> free, bound;
+};
+
+Shape shape_of(const ExprRef& reduction) {
+  Shape shape;
+  shape.bound = reduction->indices;
+  collect_order(reduction->operands[0], {shape.bound.begin(), shape.bound.end()}, shape.free);
+  std::map<std::string, ExprRef> renames;
+  for (std::size_t i = 0; i < shape.free.size(); ++i) renames[shape.free[i]] = make_index(fmt::format("free{}'", i));
+  for (std::size_t i = 0; i < shape.bound.size(); ++i) renames[shape.bound[i]] = make_index(fmt::format("bound{}'", i));
+  shape.text = fmt::format("{} {}", shape.bound.size(), to_text(substitute_indices(reduction->operands[0], renames)));
+  return shape;
+}
+
+bool have_equal_extents(const std::vector<std::string>& a, const std::vector<std::string>& b, const Program& program) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Index* left = find_program_index(program, a[i]);
+    const Index* right = find_program_index(program, b[i]);
+    if (left == nullptr || right == nullptr || !(left->extent == right->extent)) return false;
+  }
+  return true;
+}
+
+/// Renames the indices of `output` so that its contraction reads like the group's first one. False: it is another contraction.
+bool align_names(FusionGroup::Output& output, const ExprRef& first, const Program& program) {
+  std::vector<ExprRef> reductions;
+  collect_reductions(output.value, reductions);
+  const Shape wanted = shape_of(first);
+  const Shape found = shape_of(reductions.front());
+  if (wanted.text != found.text || !have_equal_extents(wanted.free, found.free, program) ||
+      !have_equal_extents(wanted.bound, found.bound, program))
+    return false;
+  std::map<std::string, ExprRef> renames;
+  for (std::size_t i = 0; i < found.free.size(); ++i) renames[found.free[i]] = make_index(wanted.free[i]);
+  for (const std::string& index : output.indices) {  // an index that only this output has must not take a name that is in use
+    if (renames.count(index) == 0 && std::find(wanted.free.begin(), wanted.free.end(), index) != wanted.free.end())
+      renames[index] = make_index(index + "'");
+  }
+  for (ExprRef& subscript : output.subscripts) subscript = substitute_indices(subscript, renames);
+  for (std::string& index : output.indices) {
+    const auto renamed = renames.find(index);
+    if (renamed != renames.end()) index = renamed->second->name;
+  }
+  output.value = replace_reductions(substitute_indices(output.value, renames), [&](const ExprRef& reduction) {
+    const Shape shape = shape_of(reduction);
+    return shape.text == wanted.text && shape.free == wanted.free && have_equal_extents(shape.bound, wanted.bound, program) ? first
+                                                                                                                            : reduction;
+  });
+  return true;
+}
+
+tl::unexpected<Error> several_contractions(const Program& program, const FusionGroup& group) {
+  std::string places;
+  for (const Statement& statement : program.statements) {
+    if (!contains_reduction(statement.value)) continue;
+    places += (places.empty() ? "" : ", ") + place(statement);
+  }
+  return not_made(fmt::format("two contractions ({}): plans of several kernels", places), group.contractions.back()->where);
+}
+
+}  // namespace
+
+Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
+  KW_TRY_VOID(check_declarations(program));
+  Inliner inliner;
+  FusionGroup group;
+  for (const Statement& statement : program.statements) {
+    KW_TRY(const ExprRef value, inliner.inlined(statement));
+    inliner.define(statement, value);
+    if (statement.is_tensor) group.outputs.push_back({statement.target, statement.subscripts, statement.indices, value});
+  }
+  if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));
+
+  ExprRef first;
+  for (FusionGroup::Output& output : group.outputs) {
+    std::vector<ExprRef> reductions;
+    collect_reductions(output.value, reductions);
+    for (const ExprRef& reduction : reductions) KW_TRY_VOID(check_reduction(reduction, program));
+    if (reductions.empty()) {
+      return not_made(fmt::format("{} has no contraction: pointwise kernels", output.tensor), output.value->where);
+    }
+    if (!first) first = reductions.front();
+    const bool is_aligned = align_names(output, first, program);
+    reductions.clear();
+    collect_reductions(output.value, reductions);
+    for (const ExprRef& reduction : reductions) {
+      const bool is_known = std::any_of(group.contractions.begin(), group.contractions.end(),
+                                        [&](const ExprRef& known) { return to_text(known) == to_text(reduction); });
+      if (!is_known) group.contractions.push_back(reduction);
+    }
+    if (!is_aligned || group.contractions.size() > 1) return several_contractions(program, group);
+  }
+  return std::vector<FusionGroup>{std::move(group)};
+}
+
+}  // namespace kw::generator
