@@ -14,26 +14,28 @@ namespace kw::generator {
 
 /// A config that a rule refused, with the numbers: "smem_fits: the stages must fit one CTA's shared memory: 245760 <= 232448".
 struct RefusedConfig {
-  std::uint64_t ordinal = 0;       ///< position in the enumeration order; config_at() gives the config
-  int rule = 0;                    ///< index into TemplateInfo::rules, or -1 - i for the i-th problem rule
+  std::uint64_t ordinal = 0;  ///< position in the enumeration order; config_at() gives the config
+  int rule = 0;               ///< index into TemplateInfo::rules, or -1 - i for the i-th problem rule
 };
 
 /// Everything the rules may name besides tunables.
 struct SpaceContext {
   const TemplateInfo* info = nullptr;
-  IntBindings bindings;                                        ///< numeric bindings and "size_bytes.ElementA"
-  IntBindings problem;                                         ///< the template's problem variables: M, N, K, batch, a_stride_m, ...
+  IntBindings bindings;  ///< numeric bindings and "size_bytes.ElementA"
+  IntBindings problem;   ///< the template's problem variables: M, N, K, batch, a_stride_m, ...
   DeviceLimits limits;
   std::map<std::string, std::vector<std::int64_t>> overrides;  ///< [tune]: replaces a tunable's values
+  std::int64_t epilogue_bytes = 0;                             ///< outputs and tensors the epilogue reads: DRAM traffic for the model
 };
 
 class ConfigSpace {
  public:
-  /// Errors: an override names no tunable (nearest suggested), a rule names an unknown variable, more than 2^32 points.
+  /// Errors: an override names no tunable (nearest suggested), a rule names an unknown variable, more than 2^24 points
+  /// (every refused one is kept: 16 bytes each).
   static Result<ConfigSpace> enumerate(const SpaceContext& context);
 
   std::uint64_t num_points() const;
-  const std::vector<std::uint64_t>& kept() const;              ///< ordinals
+  const std::vector<std::uint64_t>& kept() const;  ///< ordinals
   const std::vector<RefusedConfig>& refused() const;
   Config config_at(std::uint64_t ordinal) const;
   std::string refusal_text(const RefusedConfig& refused) const;
@@ -46,7 +48,7 @@ class ConfigSpace {
 /// What the model says of one config on one problem.
 struct Prediction {
   double time_us = 0;
-  double math_us = 0, dram_us = 0, l2_us = 0, smem_us = 0, overhead_us = 0;   ///< the bounds it was made of
+  double math_us = 0, dram_us = 0, l2_us = 0, smem_us = 0, overhead_us = 0;  ///< the bounds it was made of
   double num_waves = 0;
   int ctas_per_sm = 0;
 };
@@ -56,7 +58,8 @@ struct RankedConfig {
   Prediction prediction;
 };
 
-/// All kept configs, best first; ties broken by the config's text, so that the order is a function of the inputs alone.
+/// All kept configs, best first; configs that the template's estimate is_dominated marks come after all others; ties broken by the config's
+/// text, so that the order is a function of the inputs alone.
 std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& context);
 
 /// "gemm_sm80_mma__m128_n128_k32_s4_...": template, then key+value of each tunable in source order.

@@ -1,0 +1,185 @@
+// Enumerates every point of a template's space and keeps or refuses it by the first rule that fails, in the template's order.
+// A rule depends on few tunables: its outcomes are remembered in a table over those, so that a point costs one look-up a rule.
+// Refusals keep the rule only; their text with the numbers is made when somebody asks.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/space/config_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "generator/space/refusal_text.h"
+#include "generator/space/slots.h"
+
+namespace kw::generator {
+namespace {
+
+/// Each refused point is stored (16 bytes): 2^24 points are 256 MiB at worst.
+constexpr std::uint64_t kMaxPoints = std::uint64_t{1} << 24;
+/// Outcomes of a rule are remembered when its own tunables have at most this many combinations.
+constexpr std::uint64_t kMaxTableSize = std::uint64_t{1} << 20;
+
+enum class Outcome : unsigned char { kUnknown = 0, kHolds = 1, kFails = 2 };
+
+/// One rule with its remembered outcomes.
+class RuleTable {
+ public:
+  RuleTable(SlotExpr expr, const std::vector<std::vector<std::int64_t>>& values) : expr_(std::move(expr)), weights_(values.size(), 0) {
+    std::uint64_t size = 1;
+    for (const int slot : expr_.used()) {
+      weights_[static_cast<std::size_t>(slot)] = size;
+      size = std::min(size * values[static_cast<std::size_t>(slot)].size(), kMaxTableSize + 1);
+    }
+    if (size <= kMaxTableSize) outcomes_.resize(size, Outcome::kUnknown);
+  }
+
+  bool holds(std::span<const std::size_t> digits, std::span<const std::int64_t> values) {
+    if (outcomes_.empty()) return evaluate(values);
+    std::uint64_t position = 0;
+    for (const int slot : expr_.used()) position += digits[static_cast<std::size_t>(slot)] * weights_[static_cast<std::size_t>(slot)];
+    Outcome& outcome = outcomes_[position];
+    if (outcome == Outcome::kUnknown) outcome = evaluate(values) ? Outcome::kHolds : Outcome::kFails;
+    return outcome == Outcome::kHolds;
+  }
+
+ private:
+  bool evaluate(std::span<const std::int64_t> values) const {
+    bool is_valid = true;
+    const std::int64_t value = expr_.evaluate(values, is_valid);
+    return is_valid && value != 0;  // a rule that cannot be evaluated does not hold
+  }
+
+  SlotExpr expr_;
+  std::vector<std::uint64_t> weights_;
+  std::vector<Outcome> outcomes_;
+};
+
+Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext& context) {
+  const TemplateInfo& info = *context.info;
+  std::vector<std::string> names;
+  for (const Tunable& tunable : info.tunables) names.push_back(tunable.name);
+  for (const auto& [name, values] : context.overrides) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::string near = nearest_name(name, names);
+      return fail(Stage::kSpace, Code::kBadInput,
+                  fmt::format("[tune] {}: {} has no such tunable{}", name, info.name, near.empty() ? "" : "; did you mean " + near + "?"));
+    }
+    if (values.empty()) return fail(Stage::kSpace, Code::kBadInput, fmt::format("[tune] {}: the list of values is empty", name));
+  }
+  std::vector<std::vector<std::int64_t>> result;
+  for (const Tunable& tunable : info.tunables) {
+    const auto replaced = context.overrides.find(tunable.name);
+    std::vector<std::int64_t> values = replaced == context.overrides.end() ? tunable.values : replaced->second;
+    std::vector<std::int64_t> distinct;
+    for (const std::int64_t value : values) {
+      if (std::find(distinct.begin(), distinct.end(), value) == distinct.end()) distinct.push_back(value);
+    }
+    result.push_back(std::move(distinct));
+  }
+  return result;
+}
+
+Result<std::uint64_t> count_points(const TemplateInfo& info, const std::vector<std::vector<std::int64_t>>& values) {
+  std::uint64_t count = 1;
+  for (const auto& list : values) {
+    if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(list.size()), &count) || count > kMaxPoints) {
+      return fail(Stage::kSpace, Code::kBadInput,
+                  fmt::format("{}: the space has more than {} points; narrow it under [tune]", info.name, kMaxPoints));
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+struct ConfigSpace::Impl {
+  TemplateInfo info;
+  IntBindings fixed;
+  std::vector<std::vector<std::int64_t>> values;  ///< by tunable
+  std::uint64_t num_points = 0;
+  std::vector<std::uint64_t> kept;
+  std::vector<RefusedConfig> refused;
+  std::vector<int> rule_codes;  ///< RefusedConfig::rule of each rule of the template
+
+  IntBindings config_values(std::uint64_t ordinal) const {
+    IntBindings result;
+    for (std::size_t slot = info.tunables.size(); slot-- > 0;) {  // the last tunable runs fastest
+      const std::uint64_t size = values[slot].size();
+      result[info.tunables[slot].name] = values[slot][ordinal % size];
+      ordinal /= size;
+    }
+    return result;
+  }
+
+  void classify_points(std::vector<RuleTable>& tables) {
+    std::vector<std::size_t> digits(values.size(), 0);
+    std::vector<std::int64_t> point;
+    for (const auto& list : values) point.push_back(list.front());
+    for (std::uint64_t ordinal = 0; ordinal < num_points; ++ordinal) {
+      std::size_t rule = 0;
+      while (rule < tables.size() && tables[rule].holds(digits, point)) ++rule;
+      if (rule == tables.size()) {
+        kept.push_back(ordinal);
+      } else {
+        refused.push_back({ordinal, rule_codes[rule]});
+      }
+      for (std::size_t slot = digits.size(); slot-- > 0;) {
+        digits[slot] = digits[slot] + 1 == values[slot].size() ? 0 : digits[slot] + 1;
+        point[slot] = values[slot][digits[slot]];
+        if (digits[slot] != 0) break;
+      }
+    }
+  }
+};
+
+Result<ConfigSpace> ConfigSpace::enumerate(const SpaceContext& context) {
+  KW_CHECK(context.info != nullptr, "a space belongs to a template");
+  auto impl = std::make_shared<Impl>();
+  impl->info = *context.info;
+  impl->fixed = fixed_bindings(context);
+  KW_TRY(impl->values, tunable_values(context));
+  KW_TRY(impl->num_points, count_points(impl->info, impl->values));
+  std::vector<std::string> names;
+  for (const Tunable& tunable : impl->info.tunables) names.push_back(tunable.name);
+  std::vector<RuleTable> tables;
+  int num_problem_rules = 0;
+  for (std::size_t i = 0; i < impl->info.rules.size(); ++i) {
+    const Rule& rule = impl->info.rules[i];
+    impl->rule_codes.push_back(rule.is_on_problem ? -1 - num_problem_rules++ : static_cast<int>(i));
+    KW_TRY(SlotExpr expr, SlotExpr::create(rule.expression, impl->fixed, names, fmt::format("{}: rule {}", impl->info.name, rule.name)));
+    tables.emplace_back(std::move(expr), impl->values);
+  }
+  impl->classify_points(tables);
+  ConfigSpace space;
+  space.impl_ = std::move(impl);
+  return space;
+}
+
+std::uint64_t ConfigSpace::num_points() const { return impl_->num_points; }
+const std::vector<std::uint64_t>& ConfigSpace::kept() const { return impl_->kept; }
+const std::vector<RefusedConfig>& ConfigSpace::refused() const { return impl_->refused; }
+
+Config ConfigSpace::config_at(std::uint64_t ordinal) const {
+  KW_CHECK(ordinal < impl_->num_points, "an ordinal is a position in the enumeration");
+  return {impl_->info.name, impl_->config_values(ordinal)};
+}
+
+std::string ConfigSpace::refusal_text(const RefusedConfig& refused) const {
+  const auto code = std::find(impl_->rule_codes.begin(), impl_->rule_codes.end(), refused.rule);
+  KW_CHECK(code != impl_->rule_codes.end(), "a refusal names a rule of its template");
+  IntBindings bindings = impl_->fixed;
+  for (const auto& [name, value] : impl_->config_values(refused.ordinal)) bindings[name] = value;
+  return broken_rule_text(impl_->info.rules[static_cast<std::size_t>(code - impl_->rule_codes.begin())], bindings);
+}
+
+std::string variant_id(const TemplateInfo& info, const Config& config) {
+  std::string id = info.name + "_";
+  for (const Tunable& tunable : info.tunables) {
+    const auto value = config.values.find(tunable.name);
+    KW_CHECK(value != config.values.end(), "a config has a value for every tunable");
+    id += value->second < 0 ? fmt::format("_{}neg{}", tunable.key, -value->second) : fmt::format("_{}{}", tunable.key, value->second);
+  }
+  return id;
+}
+
+}  // namespace kw::generator
