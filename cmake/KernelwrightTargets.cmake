@@ -26,3 +26,16 @@ function(kw_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
 endfunction()
+
+# kw_embed_files(name FUNCTION f OUTPUT file.cpp ROOT dir FILES ...): a library with kw::generator::f(), the files by name.
+function(kw_embed_files name)
+  cmake_parse_arguments(ARG "" "FUNCTION;OUTPUT;ROOT" "FILES" ${ARGN})
+  list(TRANSFORM ARG_FILES PREPEND "${ARG_ROOT}/" OUTPUT_VARIABLE inputs)
+  string(REPLACE ";" "," joined "${ARG_FILES}")
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${ARG_OUTPUT}")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${ARG_ROOT} -DFILES=${joined} -DFUNCTION=${ARG_FUNCTION} -P "${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake"
+    DEPENDS ${inputs} "${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake" VERBATIM)
+  add_library(${name} STATIC "${output}")
+  target_link_libraries(${name} PUBLIC kw_warnings)
+endfunction()

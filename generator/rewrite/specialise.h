@@ -13,12 +13,13 @@ namespace kw::generator {
 struct SpecialiseRequest {
   const SourceTree* sources = nullptr;
   const TemplateInfo* info = nullptr;
-  IntBindings values;                            ///< every tunable and every numeric binding
-  std::map<std::string, std::string> types;      ///< type binding -> C++ type of templates/parts ("ElementA" -> "Half")
-  std::map<std::string, std::string> hooks;      ///< hook name -> text that replaces the body ("{...}", function or struct); absent: identity stays
-  std::string prologue;                          ///< text put before everything (support functions made by generator/lower)
-  std::string kernel_name;                       ///< new extern "C" name
-  std::string banner;                            ///< comment block for the top, without comment marks
+  IntBindings values;                        ///< every tunable and every numeric binding
+  std::map<std::string, std::string> types;  ///< type binding -> C++ type of templates/parts ("ElementA" -> "Half")
+  std::map<std::string, std::string>
+      hooks;                ///< hook name -> text that replaces the body ("{...}", function or struct); absent: identity stays
+  std::string prologue;     ///< text put before everything (support functions made by generator/lower)
+  std::string kernel_name;  ///< new extern "C" name
+  std::string banner;       ///< comment block for the top, without comment marks
 };
 
 /// The .cu text, formatted. Same request, same bytes. Thread-safe: each call has its own compiler instance.

@@ -21,14 +21,14 @@ struct Tunable {
   std::string key;                   ///< "m": short spelling in variant ids
   std::vector<std::int64_t> values;  ///< ascending as written
   std::int64_t default_value = 0;
-  std::string doc;                   ///< the comment behind it
+  std::string doc;  ///< the comment behind it
 };
 
 /// A member of Config annotated BIND("source"): given by the problem, not searched.
 /// Type members (`using ElementA`) are bound to an element type, constants to a number.
 struct Binding {
-  std::string name;     ///< "ElementA", "A_IS_K_CONTIGUOUS"
-  std::string source;   ///< "dtype:A", "unit_stride:A:k", "dtype:accumulate", "static:K" ...
+  std::string name;    ///< "ElementA", "A_IS_K_CONTIGUOUS"
+  std::string source;  ///< "dtype:A", "unit_stride:A:k", "dtype:accumulate", "static:K" ...
   bool is_type = false;
 };
 
@@ -37,7 +37,7 @@ struct Binding {
 struct Rule {
   std::string name;
   std::string why;
-  IntExpr expression;                    ///< variables: tunables, numeric bindings, "size_bytes.ElementA", limits, problem variables
+  IntExpr expression;  ///< variables: tunables, numeric bindings, "size_bytes.ElementA", limits, problem variables
   bool is_on_problem = false;
 };
 
@@ -49,25 +49,25 @@ struct Quantity {
 
 struct KernelParameter {
   std::string name;
-  std::string type;                      ///< as written
+  std::string type;  ///< as written
   bool is_pointer = false;
   std::vector<std::pair<std::string, std::string>> fields;  ///< of a struct parameter: (type, name) in order; empty otherwise
 };
 
 struct TemplateInfo {
-  std::string name;                      ///< "gemm_sm80_mma": also the extern "C" kernel's name
-  std::string file;                      ///< "gemm/gemm_sm80_mma.cuh"
-  std::string contract;                  ///< the opening comment
-  std::string computes;                  ///< COMPUTES("...") in the notation
-  std::string min_arch;                  ///< REQUIRES_ARCH("sm_80")
-  std::vector<Tunable> tunables;         ///< in source order
+  std::string name;               ///< "gemm_sm80_mma": also the extern "C" kernel's name
+  std::string file;               ///< "gemm/gemm_sm80_mma.cuh"
+  std::string contract;           ///< the opening comment
+  std::string computes;           ///< COMPUTES("...") in the notation
+  std::string min_arch;           ///< REQUIRES_ARCH("sm_80")
+  std::vector<Tunable> tunables;  ///< in source order
   std::vector<Binding> bindings;
   std::vector<Rule> rules;
-  std::vector<Quantity> launch;          ///< by name
+  std::vector<Quantity> launch;  ///< by name
   std::vector<Quantity> estimates;
-  std::vector<std::string> workspaces;   ///< names of LAUNCH("workspace:NAME") quantities, in order
+  std::vector<std::string> workspaces;  ///< names of LAUNCH("workspace:NAME") quantities, in order
   std::vector<KernelParameter> parameters;
-  std::vector<std::string> hooks;        ///< functions and structs annotated HOOK("name")
+  std::vector<std::string> hooks;  ///< functions and structs annotated HOOK("name")
 };
 
 /// Parses a template. Errors (stage kTemplate): clang's diagnostics, an annotation that does not fit, a rule outside the integer subset,
