@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
@@ -19,9 +20,10 @@ namespace kw::tuner {
 struct NvrtcInfo {
   std::string library_path;
   int major = 0, minor = 0;
-  std::string origin;                    ///< "CUDA toolkit", "PyPI wheel", "KERNELWRIGHT_NVRTC"
-  std::string version_text() const;      ///< "12.9"
-  std::vector<Arch> arches;              ///< targets this NVRTC compiles for
+  std::string origin;                ///< "CUDA toolkit", "PyPI wheel", "KERNELWRIGHT_NVRTC"
+  std::string version_text() const;  ///< "12.9"
+  std::vector<Arch> arches;          ///< targets this NVRTC compiles for
+  std::int64_t library_bytes = 0;    ///< tells builds of one version apart in the cache's key, without a path
 };
 /// Looks at $KERNELWRIGHT_NVRTC, the toolkit's folders and ld.so, then the private folder of the wheel. Does not keep it loaded.
 /// Error (kToolchain): every place looked at, and how to get NVRTC.
@@ -31,27 +33,31 @@ struct CompileRequest {
   std::string source;
   Arch arch = Arch::kSm80;
   std::string kernel_name;
-  std::vector<std::string> options;      ///< besides --gpu-architecture, -std=c++20 and the ptxas report
+  std::vector<std::string> options;  ///< besides --gpu-architecture, -std=c++20 and the ptxas report
   bool wants_ptx = false;
 };
 
 struct CompiledKernel {
   std::string cubin;
-  std::string ptx;                       ///< only when asked for
-  std::string key;                       ///< content address: source + flags + NVRTC version + arch
+  std::string ptx;  ///< only when asked for
+  std::string key;  ///< content address: source + flags + NVRTC version + arch
   int registers = 0;
   int spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0;
   int static_smem_bytes = 0;
-  double compile_ms = 0;                 ///< of the compile that made it, also when it came from the cache
+  double compile_ms = 0;  ///< of the compile that made it, also when it came from the cache
   bool is_from_cache = false;
   std::string log;
 };
 
 struct CompileOutcome {
-  TrialStatus status = TrialStatus::kOk; ///< kOk, kCompileFailed, kCompileCrashed, kCompileTimeout, kSpillsRefused
-  std::string error;                     ///< first line of the compiler's complaint
+  TrialStatus status = TrialStatus::kOk;  ///< kOk, kCompileFailed, kCompileCrashed, kCompileTimeout, kSpillsRefused
+  std::string error;                      ///< first line of the compiler's complaint
   CompiledKernel kernel;
+  bool is_transient = false;  ///< not the variant's fault (the worker did not start, the pool was stopped): no ban
 };
+
+/// Whether this NVRTC compiles for `arch`. Error kToolchain: names both, and how to get a newer one.
+Status check_arch(const NvrtcInfo& nvrtc, Arch arch);
 
 struct CompilePoolOptions {
   NvrtcInfo nvrtc;
@@ -59,8 +65,10 @@ struct CompilePoolOptions {
   std::chrono::milliseconds time_limit{30000};  ///< per compile
   std::int64_t memory_limit_bytes = 4ll << 30;  ///< of all workers together
   std::string cache_folder;                     ///< empty: no cache
+  std::int64_t cache_quota_bytes = 2ll << 30;   ///< oldest entries go first
   bool refuses_spills = true;
-  std::string worker_command;                   ///< path of this executable; started as `<path> __compile-worker`
+  int compiles_per_worker = 500;  ///< then a fresh process: the compiler's memory stays flat
+  std::string worker_command;     ///< path of this executable; started as `<path> __compile-worker`
 };
 
 /// Persistent child processes, one compile at a time each. Thread-safe.

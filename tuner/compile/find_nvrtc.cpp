@@ -1,0 +1,131 @@
+// Finds NVRTC: $KERNELWRIGHT_NVRTC, then a CUDA toolkit, then the private folder of the PyPI wheel. The library is loaded once to
+// ask its version and targets. KERNELWRIGHT_HIDE_TOOLKIT=1 skips the toolkit (a test build that must do without).
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "tuner/compile/compiler.h"
+#include "tuner/compile/nvrtc_api.h"
+
+namespace kw::tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// A place to look: a file, or a folder that may hold libnvrtc.so.*.
+struct Place {
+  std::string path, origin;
+};
+
+/// "libnvrtc.so.13" in this folder: the highest version; alternatives built for other hosts ("libnvrtc.alt.so") are not taken.
+std::string library_in(const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<std::pair<int, std::string>> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("libnvrtc.so"))
+      found.emplace_back(name == "libnvrtc.so" ? 0 : std::atoi(name.c_str() + 12), entry.path().string());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  return found.empty() ? "" : found.front().second;
+}
+
+/// Newest first: "cuda-13.0" before "cuda-12.9"; "cuda" itself is what the machine's owner chose and comes before all.
+std::vector<std::string> toolkit_folders() {
+  std::vector<std::string> roots;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::string root = environment(name); !root.empty()) roots.push_back(root);
+  }
+  roots.push_back("/usr/local/cuda");
+  std::error_code ignored;
+  std::vector<std::string> versions;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/usr/local", ignored)) {
+    if (entry.path().filename().string().starts_with("cuda-")) versions.push_back(entry.path().string());
+  }
+  std::sort(versions.rbegin(), versions.rend());
+  roots.insert(roots.end(), versions.begin(), versions.end());
+  std::vector<std::string> folders;
+  for (const std::string& root : roots) {
+    for (const char* sub : {"/lib64", "/targets/x86_64-linux/lib"}) folders.push_back(root + sub);
+  }
+  return folders;
+}
+
+/// <data folder>/kernelwright/nvrtc/<version>/..., newest version first. The wheel keeps its libraries some folders down.
+std::vector<std::string> wheel_folders() {
+  std::string data = environment("XDG_DATA_HOME");
+  if (data.empty()) data = environment("HOME") + "/.local/share";
+  const fs::path root = fs::path(data) / "kernelwright" / "nvrtc";
+  std::vector<std::string> folders;
+  std::error_code ignored;
+  for (fs::recursive_directory_iterator entry(root, ignored), end; entry != end && !ignored; entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with("libnvrtc.so")) folders.push_back(entry->path().parent_path().string());
+    if (entry.depth() >= 5) entry.disable_recursion_pending();
+  }
+  std::sort(folders.rbegin(), folders.rend());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  if (folders.empty()) folders.push_back(root.string());
+  return folders;
+}
+
+std::vector<Place> places_to_look() {
+  std::vector<Place> places;
+  if (const std::string chosen = environment("KERNELWRIGHT_NVRTC"); !chosen.empty()) return {{chosen, "KERNELWRIGHT_NVRTC"}};
+  if (environment("KERNELWRIGHT_HIDE_TOOLKIT") != "1") {
+    for (const std::string& folder : toolkit_folders()) places.push_back({folder, "CUDA toolkit"});
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) places.push_back({name, "CUDA toolkit"});
+  }
+  for (const std::string& folder : wheel_folders()) places.push_back({folder, "PyPI wheel"});
+  return places;
+}
+
+Result<NvrtcInfo> ask(const std::string& path, const std::string& origin) {
+  KW_TRY(const std::unique_ptr<NvrtcLibrary> library, NvrtcLibrary::load(path));
+  NvrtcInfo info{.library_path = path, .major = library->major(), .minor = library->minor(), .origin = origin, .arches = {}};
+  const std::vector<int> capabilities = library->compute_capabilities();
+  for (const Arch arch : all_arches()) {
+    if (std::find(capabilities.begin(), capabilities.end(), compute_capability(arch)) != capabilities.end()) info.arches.push_back(arch);
+  }
+  std::error_code ignored;
+  if (path.find('/') != std::string::npos)
+    info.library_bytes = static_cast<std::int64_t>(fs::file_size(fs::canonical(path, ignored), ignored));
+  if (ignored) info.library_bytes = 0;
+  return info;
+}
+
+}  // namespace
+
+std::string NvrtcInfo::version_text() const { return fmt::format("{}.{}", major, minor); }
+
+Result<NvrtcInfo> find_nvrtc() {
+  std::string looked, failures;
+  for (const Place& place : places_to_look()) {
+    std::error_code ignored;
+    std::string path = place.path;
+    const bool is_bare_name = path.find('/') == std::string::npos;
+    if (!is_bare_name && fs::is_directory(path, ignored)) path = library_in(path);
+    looked += fmt::format("{}{}", looked.empty() ? "" : ", ", place.path);
+    if (path.empty() || (!is_bare_name && !fs::exists(path, ignored))) continue;
+    Result<NvrtcInfo> info = ask(path, place.origin);
+    if (info) return info;
+    if (!is_bare_name) failures += info.error().message + "\n";
+  }
+  Error error{Stage::kCompile, Code::kToolchain, {}, {}, failures};
+  error.message = fmt::format(
+      "NVRTC: not found: looked at {}. Install a CUDA toolkit (12.4 or newer), or run scripts/fetch_nvrtc.sh, or set KERNELWRIGHT_NVRTC to "
+      "the library or its folder",
+      looked);
+  if (!failures.empty()) error.message += fmt::format(". What was found did not load: {}", failures.substr(0, failures.find('\n')));
+  return fail(std::move(error));
+}
+
+}  // namespace kw::tuner
