@@ -13,9 +13,9 @@ namespace kw::generator {
 
 /// Hook texts of an epilogue and the fields of its argument struct, in order.
 struct LoweredEpilogue {
-  std::map<std::string, std::string> hooks;   ///< "EpilogueArgs" struct members, "epilogue_store" body, ...
-  std::string support;                        ///< helper functions the body calls (gelu, NaN-propagating max, ...)
-  std::vector<PlanField> fields;              ///< of the parameter `epilogue`
+  std::map<std::string, std::string> hooks;  ///< "EpilogueArgs" struct members, "epilogue_store" body, ...
+  std::string support;                       ///< helper functions the body calls (gelu, NaN-propagating max, ...)
+  std::vector<PlanField> fields;             ///< of the parameter `epilogue`
 };
 
 /// The epilogue hook of the gemm templates: see templates/parts/epilogue.cuh for its contract.

@@ -1,0 +1,62 @@
+// See epilogue_reads.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/lower/epilogue_reads.h"
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+
+class Collector {
+ public:
+  Collector(const PatternMatch& match, const Program& program) : match_(match), program_(program) {}
+
+  void visit(const ExprRef& expr, bool is_conditional) {
+    if (!visited_[is_conditional ? 1 : 0].insert(expr.get()).second) return;
+    if (expr->kind == Kind::kRead && expr->name != "acc") add(expr, is_conditional);
+    const bool is_where = expr->kind == Kind::kCall && expr->function == Function::kWhere;
+    for (std::size_t i = 0; i < expr->operands.size(); ++i) visit(expr->operands[i], is_conditional || (is_where && i > 0));
+  }
+
+  std::vector<EpilogueRead> take() { return std::move(reads_); }
+
+ private:
+  void add(const ExprRef& expr, bool is_conditional) {
+    const auto [position, is_new] = positions_.emplace(to_text(expr), reads_.size());
+    if (is_new) {
+      const Tensor* tensor = program_.find_tensor(expr->name);
+      KW_CHECK(tensor != nullptr, "an epilogue reads declared tensors");
+      EpilogueRead read;
+      read.node = expr;
+      read.offset = element_offset(expr->operands, tensor->strides);
+      read.is_inside = is_inside(*expr, *tensor);
+      reads_.push_back(std::move(read));
+    }
+    if (!is_conditional) reads_[position->second].is_unconditional = true;
+  }
+
+  bool is_inside(const ExprNode& read, const Tensor& tensor) const {
+    for (std::size_t axis = 0; axis < read.operands.size(); ++axis) {
+      if (read.operands[axis]->kind != Kind::kIndex) return false;
+      const auto extent = match_.extents.find(read.operands[axis]->name);
+      if (extent == match_.extents.end() || !are_equal(extent->second, tensor.shape[axis])) return false;
+    }
+    return true;
+  }
+
+  const PatternMatch& match_;
+  const Program& program_;
+  std::set<const ExprNode*> visited_[2];
+  std::map<std::string, std::size_t> positions_;
+  std::vector<EpilogueRead> reads_;
+};
+
+}  // namespace
+
+std::vector<EpilogueRead> collect_reads(const PatternMatch& match, const Program& program) {
+  Collector collector(match, program);
+  for (const PatternMatch::Output& output : match.outputs) collector.visit(output.value, false);
+  return collector.take();
+}
+
+}  // namespace kw::generator
