@@ -446,7 +446,7 @@ Result<std::string> test_text(const ExportModel& model) {
   const double roundoff = unit_roundoff(model.program->accumulate);
   text += fmt::format("constexpr double kRoundoff = {};\nconstexpr double kProductRoundoff = {};\n\n", double_literal(roundoff),
                       double_literal(model.program->uses_tf32 ? 2 * unit_roundoff(DType::kTF32) : roundoff));
-  text += std::string(support) + std::string(kFill) + "\n" + conversions_text(model) + "\n";
+  text += std::string(support) + "\n" + conversions_text(model) + std::string(kFill) + "\n";
   std::string sizes;
   for (const PlanTensor& tensor : model.plan->tensors) {
     sizes += fmt::format("  std::int64_t {}_elements() const {{ return {}; }}\n", safe_name(tensor.name), elements_text(tensor));
