@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,17 +25,33 @@ class InputSource {
   virtual void row(const Tensor& tensor, std::span<const std::int64_t> coordinates, int axis, std::span<double> out) const;
 };
 
+/// A tensor's extents and strides at one problem. Strides the problem does not name are row-major ones.
+struct TensorShape {
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> strides;   ///< elements
+  std::int64_t num_in_list = 1;        ///< tensors of a list tensor; each has these extents
+  std::int64_t num_elements() const;   ///< of one tensor, product of extents
+};
+/// Errors: dims missing, negative extents, more than 2^62 elements.
+Result<TensorShape> resolve_shape(const Tensor& tensor, const Problem& problem);
+
 /// One reference value before the output's final rounding, and what |out - value| may be by the arithmetic of the kernel.
+/// NaN: the output must be NaN. ±inf: the output must be that inf; a value beyond the output's largest number is given as what
+/// rounding makes of it (f16: inf), a saturating type's largest number likewise. A bound of +inf (with a finite value) means that the
+/// arithmetic does not decide the element (it may or may not overflow, or is not written): any output passes.
 struct ReferenceValue {
   double value = 0;
   double bound = 0;   ///< absolute; includes the final rounding to the output's dtype
 };
+/// Whether `out` is right: the rules above.
+bool is_within_bound(double out, const ReferenceValue& reference);
 
-/// Evaluates outputs at given coordinates. Errors: unknown tensor, dims missing, an index out of range in a gather, K too large (> 2^40 terms).
+/// Evaluates outputs at given coordinates. `inputs` and `program` must outlive it. Errors: unknown tensor, dims missing, an index out of range in a gather, K too large (> 2^40 terms).
 class Evaluator {
  public:
   static Result<Evaluator> create(const Program& program, const Problem& problem, const InputSource& inputs);
-  /// `coordinates` holds rank(tensor) numbers per element. Runs on `num_threads` threads.
+  /// `coordinates` holds rank(tensor) numbers per element, the list position first for a list tensor. Reductions are kept
+  /// between calls, so outputs that share them at the same coordinates share the work. Runs on `num_threads` threads.
   Result<std::vector<ReferenceValue>> evaluate(const std::string& output_tensor, std::span<const std::int64_t> coordinates, int num_threads = 1) const;
 
  private:
