@@ -1,0 +1,165 @@
+// Runs the executable: bad input is named and ends with 2, nothing found with 1, a missing toolchain with 3; whole runs without a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/catch.h"
+
+namespace {
+
+struct Ran {
+  int exit_code = -1;
+  std::string output;  ///< standard output and error together
+};
+
+/// A folder of its own for each test: database, caches and files; removed at the end.
+class Sandbox {
+ public:
+  Sandbox()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("kernelwright-cli-" + std::to_string(getpid()) + "-" + std::to_string(counter_++))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Sandbox() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+  /// `environment` is put before the command, as a shell would take it.
+  Ran run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string home = "XDG_CACHE_HOME=" + path("cache") + " KERNELWRIGHT_DB=" + path("tuning.db") + " ";
+    FILE* pipe = popen((home + environment + " " KW_EXECUTABLE " " + arguments + " 2>&1 </dev/null").c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    Ran ran;
+    char buffer[4096];
+    for (std::size_t got = 0; (got = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) ran.output.append(buffer, got);
+    const int status = pclose(pipe);
+    ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return ran;
+  }
+
+ private:
+  static inline int counter_ = 0;
+  std::filesystem::path folder_;
+};
+
+const std::string kExample = KW_SOURCE_DIR "/examples/matmul_bias_relu/matmul_bias_relu.op.toml";
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("unknown commands and options are refused with the nearest one", "[host]") {
+  const Sandbox sandbox;
+  const Ran command = sandbox.run("tun x");
+  CHECK(command.exit_code == 2);
+  CHECK(contains(command.output, "unknown command 'tun'; did you mean 'tune'?"));
+  const Ran option = sandbox.run("tune --budgt 3s x");
+  CHECK(option.exit_code == 2);
+  CHECK(contains(option.output, "did you mean --budget?"));
+}
+
+TEST_CASE("help and version end with 0", "[host]") {
+  const Sandbox sandbox;
+  CHECK(sandbox.run("--help").exit_code == 0);
+  CHECK(sandbox.run("--version").exit_code == 0);
+  CHECK(contains(sandbox.run("tune --help").output, "--budget"));
+}
+
+TEST_CASE("a missing, broken or unreadable spec ends with 2 and writes nothing", "[host]") {
+  const Sandbox sandbox;
+  const Ran missing = sandbox.run("tune " + sandbox.path("none.op.toml"));
+  CHECK(missing.exit_code == 2);
+  CHECK(contains(missing.output, "none.op.toml: no such file"));
+  sandbox.write("broken.op.toml", "name = \n[dims\n");
+  CHECK(sandbox.run("tune " + sandbox.path("broken.op.toml")).exit_code == 2);
+  CHECK(sandbox.run("tune /").exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(sandbox.path("tuning.db")));
+}
+
+TEST_CASE("values of options are checked with their rule", "[host]") {
+  const Sandbox sandbox;
+  CHECK(contains(sandbox.run("tune --budget soon " + kExample).output, "'soon': expected a time such as 60s"));
+  CHECK(contains(sandbox.run("tune --search magic " + kExample).output, "one of halving, exhaustive, random"));
+  CHECK(contains(sandbox.run("tune --device none --arch sm_12 " + kExample).output, "--arch sm_12: unknown; one of sm_80"));
+  CHECK(contains(sandbox.run("tune --device none --set Q=3 " + kExample).output, "Q is no dim, stride or alignment"));
+  CHECK(contains(sandbox.run("tune --device none --set M=-3 " + kExample).output, "M = -3: must not be negative"));
+  CHECK(contains(sandbox.run("generate --limit many " + kExample).output, "--limit many: expected a number"));
+  CHECK(sandbox.run("tune --device cuda:99 " + kExample).exit_code == 3);
+}
+
+TEST_CASE("asking an absent or foreign database is an answer with its path, not a crash", "[host]") {
+  const Sandbox sandbox;
+  const Ran absent = sandbox.run("query matmul --device none --set M=1");
+  CHECK(absent.exit_code == 1);
+  CHECK(contains(absent.output, "tuning.db"));
+  sandbox.write("tuning.db", "this is no database, it only looks like a file of some length to be read");
+  const Ran foreign = sandbox.run("db check");
+  CHECK(foreign.exit_code == 2);
+  CHECK(contains(foreign.output, "tuning.db"));
+}
+
+TEST_CASE("explain prints the handbook's traffic table for the example", "[host]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("explain --device none --arch sm_80 " + kExample);
+  CHECK(ran.exit_code == 0);
+  CHECK(contains(ran.output, "83.9 MB"));
+  CHECK(contains(ran.output, "50.3 MB"));
+  CHECK(contains(ran.output, "40 %"));
+}
+
+TEST_CASE("without NVRTC the tool says where it looked and how to get it", "[host]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("tune --device none " + kExample, "KERNELWRIGHT_HIDE_TOOLKIT=1 XDG_DATA_HOME=" + sandbox.path("data") +
+                                                                    " HOME=" + sandbox.path("home") + " KERNELWRIGHT_NVRTC=");
+  CHECK(ran.exit_code == 3);
+  CHECK(contains(ran.output, "fetch_nvrtc"));
+}
+
+TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second run does nothing again", "[nvrtc]") {
+  const Sandbox sandbox;
+  const std::string tune = "tune --device none --arch sm_80 " + kExample;
+  const Ran first = sandbox.run(tune);
+  INFO(first.output);
+  REQUIRE(first.exit_code == 0);
+  CHECK(contains(first.output, "best predicted (not measured)"));
+  const Ran second = sandbox.run(tune);
+  CHECK(second.exit_code == 0);
+  CHECK(contains(second.output, "0 compiled, 0 runs on the device, 32 rows reused"));
+  const Ran query = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=1024,N=4096,K=4096");
+  CHECK(query.exit_code == 0);
+  CHECK(contains(query.output, "predicted, not measured"));
+  const Ran typo = sandbox.run("query matmul_bias_rel --device none --set M=1");
+  CHECK(typo.exit_code == 1);
+  CHECK(contains(typo.output, "did you mean 'matmul_bias_relu'?"));
+  const Ran replay = sandbox.run("replay");
+  CHECK(replay.exit_code == 0);
+  CHECK(contains(replay.output, "32 of 32 variants unchanged"));
+  const Ran exported = sandbox.run("export matmul_bias_relu --device none --arch sm_80 -o " + sandbox.path("out"));
+  INFO(exported.output);
+  CHECK(exported.exit_code == 0);
+  CHECK(contains(sandbox.read("out/matmul_bias_relu.cu"), "predicted, not measured"));
+  CHECK(sandbox.run("db check").exit_code == 0);
+}
+
+TEST_CASE("generate writes the variants and a manifest that names them", "[nvrtc]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("generate --arch sm_80 --limit 4 -o " + sandbox.path("out") + " " + kExample);
+  CHECK(ran.exit_code == 0);
+  CHECK(contains(sandbox.read("out/manifest.json"), "\"launch_plan\""));
+  int sources = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(sandbox.path("out"))) sources += entry.path().extension() == ".cu" ? 1 : 0;
+  CHECK(sources == 4);
+}

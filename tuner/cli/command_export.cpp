@@ -1,0 +1,132 @@
+// kernelwright export: tuned kernels as a folder that builds alone.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cctype>
+#include <set>
+
+#include "generator/emit/export.h"
+#include "tuner/cli/command.h"
+#include "tuner/session/query_session.h"
+#include "tuner/session/ranked_problem.h"
+
+namespace kw::tuner {
+namespace po = boost::program_options;
+namespace {
+
+generator::ExportKernel kernel_of(const QueryAnswer& answer) {
+  const db::TrialKey& key = answer.record->key;
+  generator::ExportKernel kernel;
+  kernel.variant_id = key.variant.id;
+  kernel.source = key.variant.source;
+  kernel.plan = answer.plan;
+  kernel.arch = arch_from_text(key.variant.arch).value_or(Arch::kSm80);
+  kernel.problem = answer.asked;
+  kernel.device_model = key.device.model;
+  kernel.toolchain = fmt::format("NVRTC {}, driver {}", key.toolchain.nvrtc, key.toolchain.driver);
+  kernel.flags = fmt::format("--gpu-architecture={} -std=c++20", key.variant.arch);
+  kernel.is_predicted = answer.is_predicted;
+  kernel.median_us = answer.match == MatchKind::kExact ? answer.time_us : 0;
+  kernel.record_id = std::to_string(answer.record->id);
+  return kernel;
+}
+
+/// The variant that is legal at every shape: the config of gemm_simt with no rule on the problem.
+Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
+  KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
+  for (const RankedVariant& ranked : space.ranked) {
+    KW_TRY(const generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
+    if (!variant.plan.constraints.empty()) continue;
+    generator::ExportKernel kernel;
+    kernel.variant_id = variant.id;
+    kernel.source = variant.source;
+    kernel.plan = variant.plan;
+    kernel.arch = services.arch();
+    kernel.problem = problem;
+    kernel.device_model = services.limits().model_name;
+    kernel.toolchain = "any";
+    kernel.flags = fmt::format("--gpu-architecture={} -std=c++20", kw::to_text(services.arch()));
+    kernel.is_predicted = true;
+    kernel.record_id = "none";
+    return kernel;
+  }
+  return fail(Stage::kEmit, Code::kNotSupported,
+              fmt::format("{}: no template makes a kernel that is legal at every shape", spec.program->name));
+}
+
+/// The shapes to export: those of --set, else every shape of the op in the database.
+Result<std::vector<std::string>> shapes_of(const ParsedOptions& parsed, Services& services) {
+  if (parsed.has("set")) return parsed.list("set");
+  KW_TRY(db::Database * database, services.database(true));
+  KW_TRY(const std::vector<db::OpRow> ops, database->ops(parsed.text("op")));
+  std::set<std::string> shapes;
+  for (const db::OpRow& op : ops) {
+    KW_TRY(const std::vector<db::TrialRecord> records, database->records_of(op.identity, ""));
+    for (const db::TrialRecord& record : records) shapes.insert(record.key.problem.dims_text);
+  }
+  if (shapes.empty()) shapes.insert("");  // answer_query names the nearest op
+  return std::vector<std::string>(shapes.begin(), shapes.end());
+}
+
+std::string identifier(const std::string& name) {
+  std::string text = name;
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return text;
+}
+
+}  // namespace
+
+Result<int> run_export(const Invocation& invocation) {
+  po::options_description described("options");
+  add_service_options(described);
+  described.add_options()("set", po::value<std::vector<std::string>>(),
+                          "a shape to export: M=1024,N=4096 (may be repeated; default: all that were tuned)");
+  described.add_options()("output,o", po::value<std::string>(), "folder to write to");
+  described.add_options()("device-model", po::value<std::string>(), "export what was tuned for this device model");
+  described.add_options()("any-device", po::bool_switch(), "accept kernels measured on another device model");
+  KW_TRY(const ParsedOptions parsed, parse_options(invocation, "export", std::move(described), {"op"}));
+  if (parsed.is_help) return 0;
+  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright export: give the name of an op");
+  if (!parsed.has("output")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright export: give a folder with -o");
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
+
+  generator::ExportRequest request;
+  request.command_line = invocation.command_line;
+  std::shared_ptr<const LoadedSpec> spec;
+  KW_TRY(const std::vector<std::string> shapes, shapes_of(parsed, *services));
+  for (const std::string& shape : shapes) {
+    QueryOptions options;
+    options.op = parsed.text("op");
+    options.set = shape;
+    options.device_model = parsed.text("device-model");
+    options.allows_other_device = parsed.flag("any-device");
+    KW_TRY(const QueryAnswer answer, answer_query(options, *services));
+    spec = answer.spec;
+    if (!answer.record) {
+      fmt::print(stderr, "{}: {}; the fall-back serves it\n", answer.asked.to_text(), answer.explanation);
+      if (request.fallback.source.empty()) {
+        KW_TRY(request.fallback, fallback_of(*spec, answer.asked, *services));
+      }
+      continue;
+    }
+    request.kernels.push_back(kernel_of(answer));
+    fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),
+               answer.is_predicted ? ", predicted, not measured" : "");
+    if (request.fallback.source.empty()) {
+      KW_TRY(request.fallback, fallback_of(*spec, answer.asked, *services));
+    }
+  }
+  if (request.kernels.empty())
+    return fail(Stage::kDatabase, Code::kNotFound, fmt::format("no tuned kernel of '{}' to export", parsed.text("op")));
+  request.program = spec->program.get();
+  request.op_name = identifier(spec->program->name);
+  KW_TRY(const auto files, generator::export_files(request));
+  for (const auto& [name, text] : files) {
+    KW_TRY_VOID(write_file(parsed.text("output") + "/" + name, text));
+  }
+  fmt::print("{} files written to {}\n", files.size(), parsed.text("output"));
+  return 0;
+}
+
+}  // namespace kw::tuner

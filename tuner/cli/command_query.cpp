@@ -1,0 +1,136 @@
+// kernelwright query: the tuned kernel for a shape.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/command.h"
+#include "tuner/session/query_session.h"
+
+namespace kw::tuner {
+namespace po = boost::program_options;
+namespace {
+
+/// The launch plan with every expression evaluated at the asked problem: what another program needs to launch the cubin.
+Result<nlohmann::json> evaluated_plan(const QueryAnswer& answer) {
+  const IntBindings bindings = answer.asked.bindings(answer.plan);
+  nlohmann::json out = {{"workspaces", nlohmann::json::array()}, {"launches", nlohmann::json::array()}};
+  for (const PlanWorkspace& workspace : answer.plan.workspaces) {
+    KW_TRY(const std::int64_t bytes, workspace.bytes.evaluate(bindings));
+    out["workspaces"].push_back({{"name", workspace.name}, {"bytes", bytes}, {"is_zeroed_once", workspace.is_zeroed_once}});
+  }
+  for (const PlanLaunch& launch : answer.plan.launches) {
+    nlohmann::json item = {{"kernel", launch.kernel}};
+    const std::pair<const char*, const std::array<IntExpr, 3>*> extents[] = {
+        {"grid", &launch.grid}, {"block", &launch.block}, {"cluster", &launch.cluster}};
+    for (const auto& [name, triple] : extents) {
+      for (const IntExpr& extent : *triple) {
+        KW_TRY(const std::int64_t value, extent.evaluate(bindings));
+        item[name].push_back(value);
+      }
+    }
+    KW_TRY(const std::int64_t smem_bytes, launch.dynamic_smem_bytes.evaluate(bindings));
+    item["dynamic_smem_bytes"] = smem_bytes;
+    for (const PlanParameter& parameter : launch.parameters) {
+      nlohmann::json fields = nlohmann::json::array();
+      for (const PlanField& field : parameter.fields) {
+        const bool is_number = field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64;
+        static constexpr const char* kKinds[] = {"tensor", "workspace", "int32", "int64", "scalar"};
+        nlohmann::json entry = {
+            {"kind", kKinds[static_cast<int>(field.kind)]}, {"source", field.source}, {"dtype", kw::to_text(field.scalar_dtype)}};
+        if (is_number) {
+          KW_TRY(const std::int64_t value, field.value.evaluate(bindings));
+          entry["value"] = value;
+        }
+        fields.push_back(entry);
+      }
+      item["parameters"].push_back(fields);
+    }
+    out["launches"].push_back(item);
+  }
+  return out;
+}
+
+nlohmann::json to_json(const QueryAnswer& answer) {
+  nlohmann::json out = {{"match", kw::to_text(answer.match)}, {"explanation", answer.explanation}, {"problem", answer.asked.to_text()}};
+  if (!answer.record) return out;
+  const db::TrialKey& key = answer.record->key;
+  out["variant"] = key.variant.id;
+  out["template"] = key.variant.template_name;
+  out["config"] = key.variant.config;
+  out["arch"] = key.variant.arch;
+  out["device"] = key.device.model;
+  out["measured_problem"] = key.problem.dims_text;
+  out["is_predicted"] = answer.is_predicted;
+  out["verification"] = kw::to_text(answer.record->trial.verify_level);
+  out[answer.is_predicted ? "predicted_us" : "median_us"] = answer.time_us;
+  if (answer.modelled_us > 0) out["modelled_us_here"] = answer.modelled_us;
+  out["record"] = answer.record->id;
+  if (answer.roofline && answer.time_us > 0) {
+    out["tflops"] = answer.roofline->flops / answer.time_us * 1e-6;
+    out["roofline_share"] = answer.roofline->bound_us / answer.time_us;
+  }
+  return out;
+}
+
+void print(const QueryAnswer& answer) {
+  fmt::print("{} at {}\n", answer.spec->program->name, answer.asked.to_text());
+  fmt::print("  match    {}: {}\n", kw::to_text(answer.match), answer.explanation);
+  if (!answer.record) return;
+  const db::TrialKey& key = answer.record->key;
+  fmt::print("  kernel   {} (record {})\n", key.variant.id, answer.record->id);
+  fmt::print("  config   {}\n", key.variant.config);
+  fmt::print("  built    {} with NVRTC {}, {} registers\n", key.variant.arch, key.toolchain.nvrtc, answer.record->binary.registers);
+  const double tflops = answer.roofline && answer.time_us > 0 ? answer.roofline->flops / answer.time_us * 1e-6 : 0;
+  if (answer.is_predicted) {
+    fmt::print("  time     {:.2f} us, predicted, not measured ({:.1f} TFLOP/s)\n", answer.time_us, tflops);
+  } else {
+    fmt::print("  time     {:.2f} us (p10 {:.2f}, p90 {:.2f}), {:.1f} TFLOP/s, protocol {}\n", answer.time_us, answer.record->trial.p10_us,
+               answer.record->trial.p90_us, tflops, key.protocol.name);
+    fmt::print("  verified on the {}: worst error {:.3f} of the bound, relative norm {:.2e}\n",
+               kw::to_text(answer.record->trial.verify_level), answer.record->trial.max_error_over_bound,
+               answer.record->trial.relative_norm_error);
+  }
+  if (answer.roofline && answer.time_us > 0)
+    fmt::print("  roofline {:.1f} % of the bound of {:.2f} us ({} bound)\n", 100 * answer.roofline->bound_us / answer.time_us,
+               answer.roofline->bound_us, answer.roofline->math_bound_us >= answer.roofline->memory_bound_us ? "arithmetic" : "memory");
+}
+
+}  // namespace
+
+Result<int> run_query(const Invocation& invocation) {
+  po::options_description described("options");
+  add_service_options(described);
+  described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096");
+  described.add_options()("device-model", po::value<std::string>(), "ask for this device model, for example \"NVIDIA H200\"");
+  described.add_options()("any-device", po::bool_switch(), "accept a kernel measured on another device model");
+  described.add_options()("cubin", po::value<std::string>(), "write the compiled kernel to this file");
+  described.add_options()("json", po::bool_switch(), "answer as JSON, with the launch plan evaluated at the shape");
+  KW_TRY(const ParsedOptions parsed, parse_options(invocation, "query", std::move(described), {"op"}));
+  if (parsed.is_help) return 0;
+  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright query: give the name of an op");
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
+  QueryOptions options;
+  options.op = parsed.text("op");
+  options.set = fmt::format("{}", fmt::join(parsed.list("set"), ","));
+  options.device_model = parsed.text("device-model");
+  options.allows_other_device = parsed.flag("any-device");
+  KW_TRY(const QueryAnswer answer, answer_query(options, *services));
+  if (parsed.has("cubin") && answer.record) {
+    if (answer.record->binary.cubin.empty())
+      return fail(Stage::kDatabase, Code::kNotFound, fmt::format("the cubin of {} is not kept", answer.record->key.variant.id));
+    KW_TRY_VOID(write_file(parsed.text("cubin"), answer.record->binary.cubin));
+  }
+  if (parsed.flag("json")) {
+    nlohmann::json out = to_json(answer);
+    if (answer.record) {
+      KW_TRY(out["plan"], evaluated_plan(answer));
+    }
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    print(answer);
+  }
+  return answer.match == MatchKind::kNone ? 1 : 0;
+}
+
+}  // namespace kw::tuner

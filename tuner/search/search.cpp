@@ -1,0 +1,83 @@
+// The decisions of the search.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/search/search.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace kw::tuner {
+namespace {
+
+constexpr double kSecondsPerVariant = 0.6;     // compile, verify and early timing of one variant, seen on 16 cores and one H200
+constexpr std::size_t kExplorationStride = 8;  // one place in eight for configs the model does not favour
+constexpr std::size_t kMinFinalists = 4, kMaxFinalists = 12, kMaxTiedFinalists = 16;
+
+std::vector<std::size_t> measured_fastest_first(const std::vector<double>& times_us) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < times_us.size(); ++i)
+    if (times_us[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times_us[a] < times_us[b]; });
+  return order;
+}
+
+}  // namespace
+
+std::string_view to_text(SearchKind kind) {
+  switch (kind) {
+    case SearchKind::kHalving:
+      return "halving";
+    case SearchKind::kExhaustive:
+      return "exhaustive";
+    case SearchKind::kRandom:
+      return "random";
+  }
+  return "unknown";
+}
+
+std::optional<SearchKind> search_kind_from_text(std::string_view text) {
+  for (const SearchKind kind : {SearchKind::kHalving, SearchKind::kExhaustive, SearchKind::kRandom})
+    if (to_text(kind) == text) return kind;
+  return std::nullopt;
+}
+
+std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options) {
+  std::vector<std::size_t> all(num_ranked);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (options.kind == SearchKind::kExhaustive) return all;
+  const auto affordable = static_cast<std::size_t>(std::max(4.0, options.budget_seconds / kSecondsPerVariant));
+  const std::size_t count = std::min({num_ranked, affordable, static_cast<std::size_t>(options.max_first_rung)});
+  std::mt19937_64 random(options.seed);
+  if (options.kind == SearchKind::kRandom) {
+    std::shuffle(all.begin(), all.end(), random);
+    all.resize(count);
+    return all;
+  }
+  const std::size_t num_explored = num_ranked > count ? count / kExplorationStride : 0;
+  std::vector<std::size_t> chosen(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count - num_explored));
+  std::set<std::size_t> explored;
+  while (explored.size() < num_explored) explored.insert(chosen.size() + random() % (num_ranked - chosen.size()));
+  chosen.insert(chosen.end(), explored.begin(), explored.end());
+  return chosen;
+}
+
+std::vector<std::size_t> choose_finalists(const std::vector<double>& early_us, double tie_band) {
+  std::vector<std::size_t> order = measured_fastest_first(early_us);
+  if (order.empty()) return order;
+  const double limit_us = early_us[order.front()] * (1 + tie_band);
+  std::size_t count = std::clamp(order.size() / 4, kMinFinalists, kMaxFinalists);
+  while (count < order.size() && count < kMaxTiedFinalists && early_us[order[count]] <= limit_us) ++count;
+  order.resize(std::min(count, order.size()));
+  return order;
+}
+
+std::vector<std::size_t> choose_duellists(const std::vector<double>& final_us, double tie_band, std::size_t max_count) {
+  std::vector<std::size_t> order = measured_fastest_first(final_us);
+  std::size_t count = 0;
+  while (count < order.size() && count < max_count && final_us[order[count]] <= final_us[order.front()] * (1 + tie_band)) ++count;
+  order.resize(count);
+  return order;
+}
+
+}  // namespace kw::tuner

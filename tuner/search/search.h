@@ -1,0 +1,35 @@
+// Which variants to try, and which of them to time again: the search as pure decisions on numbers. Nothing here runs a kernel.
+// In: the model's order. Out: indices into it. The session (tuner/session) compiles, verifies and times what is chosen.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace kw::tuner {
+
+enum class SearchKind { kHalving = 0, kExhaustive = 1, kRandom = 2 };
+std::string_view to_text(SearchKind kind);
+std::optional<SearchKind> search_kind_from_text(std::string_view text);
+
+struct SearchOptions {
+  SearchKind kind = SearchKind::kHalving;
+  double budget_seconds = 60;
+  std::uint64_t seed = 1;   ///< of the random search
+  int max_first_rung = 64;  ///< halving and random: how many variants are compiled at most
+};
+
+/// Variants of the first rung, in the order to try them: positions in the model's order of `num_ranked` configs.
+/// Halving takes the model's best, and fills one place in eight from further down, so that a wrong model is noticed.
+std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options);
+
+/// Of the early times (us, in any order; negative: not measured), those to time by the full protocol: the fastest quarter,
+/// at least 4 and at most 12, and all within `tie_band` of the fastest up to 16.
+std::vector<std::size_t> choose_finalists(const std::vector<double>& early_us, double tie_band);
+
+/// Of the final times, those that may be the winner: within `tie_band` of the fastest, fastest first, at most `max_count`.
+std::vector<std::size_t> choose_duellists(const std::vector<double>& final_us, double tie_band, std::size_t max_count);
+
+}  // namespace kw::tuner

@@ -1,0 +1,240 @@
+// Ranking, choosing, emitting, resuming, predicting: the steps that need no GPU. The steps on the device are in problem_tuner_device.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/problem_tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tuner/session/roofline.h"
+
+namespace kw::tuner {
+namespace {
+
+/// Faults that may pass: the variant is tried again in a later run.
+bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }
+
+std::uint64_t fresh_seed() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+}  // namespace
+
+ProblemTuner::ProblemTuner(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services)
+    : spec_(spec),
+      problem_(problem),
+      options_(options),
+      services_(services),
+      verification_(*spec.program, problem, fresh_seed()),
+      early_(Protocol::early_rung()),
+      final_(Protocol::final_rung()),
+      compiles_before_(services.num_compiles),
+      launches_before_(services.num_launches) {
+  early_.is_cold_l2 = final_.is_cold_l2 = !options.is_warm_l2;
+}
+
+double ProblemTuner::elapsed_seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+bool ProblemTuner::must_stop() const {
+  if (options_.stop_requested != nullptr && options_.stop_requested->load()) is_stopped_ = true;
+  if (elapsed_seconds() > options_.search.budget_seconds) is_stopped_ = true;
+  return is_stopped_;
+}
+
+void ProblemTuner::report(const std::string& step, std::size_t done, std::size_t total) const {
+  if (options_.progress) options_.progress(step, done, total);
+}
+
+Status ProblemTuner::rank_and_choose() {
+  KW_TRY(base_key_, key_of_problem(spec_, problem_, services_));
+  KW_TRY(space_, rank_problem(spec_, services_, problem_));
+  KW_TRY(const generator::WorkCounts work, generator::count_work(*spec_.program, problem_, services_.limits().l2_bytes));
+  floor_us_ = roofline_of(*spec_.program, work, services_.limits(), options_.is_warm_l2).floor_us;
+  KW_TRY(db::Database * database, services_.database());
+  KW_TRY_VOID(database->record_refusals(base_key_, space_->refusals));
+  SearchOptions search = options_.search;
+  if (!services_.has_device() && search.kind == SearchKind::kHalving) search.max_first_rung = static_cast<int>(options_.num_predicted);
+  if (!services_.has_device() && search.kind == SearchKind::kHalving) search.budget_seconds = 1e9;
+  for (const std::size_t position : choose_first_rung(space_->ranked.size(), search)) {
+    Candidate candidate;
+    candidate.factory = space_->ranked[position].factory;
+    candidate.ranked = space_->ranked[position].ranked;
+    candidates_.push_back(std::move(candidate));
+  }
+  return {};
+}
+
+Status ProblemTuner::emit_chosen() {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t at = next++; at < candidates_.size(); at = next++) {
+      Candidate& candidate = candidates_[at];
+      auto variant = space_->factories[candidate.factory].emit(candidate.ranked.config);
+      if (variant)
+        candidate.variant = std::move(*variant);
+      else
+        candidate.emit_error = variant.error().message;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (Candidate& candidate : candidates_) {
+    if (candidate.emit_error.empty()) continue;
+    candidate.variant.config = candidate.ranked.config;
+    candidate.variant.id = generator::variant_id(space_->factories[candidate.factory].info(), candidate.ranked.config);
+    KW_TRY_VOID(store_failure(candidate, TrialStatus::kEmitFailed, candidate.emit_error));
+  }
+  report("generated", candidates_.size(), candidates_.size());
+  return {};
+}
+
+db::TrialKey ProblemTuner::key_of(const Candidate& candidate, const db::ProtocolRow& protocol) const {
+  db::TrialKey key = base_key_;
+  key.protocol = protocol;
+  key.variant = variant_row(candidate.variant, services_.arch(), candidate.ranked.prediction.time_us);
+  return key;
+}
+
+Status ProblemTuner::find_earlier_rows() {
+  if (options_.retunes) return {};
+  KW_TRY(db::Database * database, services_.database());
+  const db::ProtocolRow first = services_.has_device() ? protocol_row(early_) : model_protocol_row();
+  for (Candidate& candidate : candidates_) {
+    if (candidate.has_failed) continue;
+    KW_TRY(const auto early, database->find_trial(key_of(candidate, first)));
+    if (!early) continue;
+    const TrialStatus status = early->trial.status;
+    if (is_transient(status)) continue;
+    ++num_reused_;
+    if (status != TrialStatus::kOk && status != TrialStatus::kPredicted) {
+      candidate.has_failed = true;
+      continue;
+    }
+    candidate.early_us = status == TrialStatus::kPredicted ? candidate.ranked.prediction.time_us : early->trial.median_us;
+    if (!services_.has_device()) continue;
+    KW_TRY(const auto final_row, database->find_trial(key_of(candidate, protocol_row(final_))));
+    if (!final_row || is_transient(final_row->trial.status)) continue;
+    if (final_row->trial.status == TrialStatus::kOk) {
+      candidate.final_us = final_row->trial.median_us;
+      candidate.final_trial = final_row->id;
+    } else {
+      candidate.has_failed = true;
+    }
+  }
+  return {};
+}
+
+Result<std::int64_t> ProblemTuner::store(const Candidate& candidate, const db::ProtocolRow& protocol, db::TrialRow trial) {
+  KW_TRY(db::Database * database, services_.database());
+  db::TrialRecord record;
+  record.key = key_of(candidate, protocol);
+  if (candidate.kernel) record.binary = binary_row(*candidate.kernel);
+  record.trial = std::move(trial);
+  record.trial.session = services_.options().command_line;
+  return database->record_trial(record);
+}
+
+Status ProblemTuner::store_failure(Candidate& candidate, TrialStatus status, const std::string& reason) {
+  candidate.has_failed = !is_transient(status);
+  db::TrialRow trial;
+  trial.status = status;
+  trial.reason = reason;
+  KW_TRY_VOID(store(candidate, services_.has_device() ? protocol_row(early_) : model_protocol_row(), std::move(trial)));
+  return {};
+}
+
+Status ProblemTuner::store_compile_failure(Candidate& candidate, const CompileOutcome& outcome) {
+  candidate.kernel = outcome.kernel;
+  candidate.kernel->cubin.clear();
+  const Status stored = store_failure(candidate, outcome.status, outcome.error);
+  candidate.kernel.reset();
+  return stored;
+}
+
+std::vector<std::size_t> ProblemTuner::to_compile(std::size_t max_count) const {
+  std::vector<std::size_t> order;
+  for (std::size_t at = 0; at < candidates_.size() && order.size() < max_count; ++at)
+    if (!candidates_[at].has_failed && candidates_[at].early_us < 0) order.push_back(at);
+  return order;
+}
+
+Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, const std::function<Status(Candidate&)>& use) {
+  if (order.empty()) return {};
+  KW_TRY(CompilePool * pool, services_.compile_pool());
+  // A window of jobs keeps every core busy while a stop costs only what is in flight.
+  const std::size_t window = static_cast<std::size_t>(pool->num_workers()) * 2;
+  std::vector<std::future<CompileOutcome>> futures(order.size());
+  std::size_t submitted = 0;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    if (must_stop()) break;
+    while (submitted < order.size() && submitted < at + window) {
+      const generator::Variant& variant = candidates_[order[submitted]].variant;
+      CompileRequest request;
+      request.source = variant.source;
+      request.arch = services_.arch();
+      request.kernel_name = variant.plan.launches.front().kernel;
+      futures[submitted++] = pool->submit(std::move(request));
+    }
+    Candidate& candidate = candidates_[order[at]];
+    CompileOutcome outcome = futures[at].get();
+    if (!outcome.kernel.is_from_cache) ++services_.num_compiles;
+    if (outcome.status != TrialStatus::kOk) {
+      KW_TRY_VOID(store_compile_failure(candidate, outcome));
+    } else {
+      candidate.kernel = std::move(outcome.kernel);
+      KW_TRY_VOID(use(candidate));
+    }
+    report(services_.has_device() ? "compiled, verified, timed" : "compiled", at + 1, order.size());
+  }
+  return {};
+}
+
+Status ProblemTuner::predict() {
+  return compile_in_order(to_compile(candidates_.size()), [&](Candidate& candidate) -> Status {
+    db::TrialRow trial;
+    trial.status = TrialStatus::kPredicted;
+    trial.median_us = 0;
+    KW_TRY_VOID(store(candidate, model_protocol_row(), std::move(trial)));
+    candidate.early_us = candidate.ranked.prediction.time_us;
+    return {};
+  });
+}
+
+Result<ProblemSummary> ProblemTuner::summary() {
+  ProblemSummary summary;
+  summary.problem = problem_;
+  for (const generator::ConfigSpace& space : space_->spaces) summary.num_configs += space.num_points();
+  summary.num_kept = space_->ranked.size();
+  summary.num_reused = num_reused_;
+  summary.num_compiles = services_.num_compiles - compiles_before_;
+  summary.num_launches = services_.num_launches - launches_before_;
+  summary.seconds = elapsed_seconds();
+  summary.is_stopped = is_stopped_;
+  summary.is_predicted = !services_.has_device();
+  KW_TRY(db::Database * database, services_.database());
+  db::TrialKey key = base_key_;
+  key.protocol = services_.has_device() ? protocol_row(final_) : model_protocol_row();
+  KW_TRY(const std::vector<db::TrialRecord> rows, database->trials_of(key));
+  for (const db::TrialRecord& row : rows) ++summary.num_by_status[row.trial.status];
+  if (services_.has_device()) {
+    key.protocol = protocol_row(early_);
+    KW_TRY(const std::vector<db::TrialRecord> early_rows, database->trials_of(key));
+    for (const db::TrialRecord& row : early_rows)
+      if (row.trial.status != TrialStatus::kOk) ++summary.num_by_status[row.trial.status];
+  }
+  for (const db::TrialRecord& row : rows) {
+    const bool is_usable = row.trial.status == TrialStatus::kOk || row.trial.status == TrialStatus::kPredicted;
+    if (!is_usable) continue;
+    if (!summary.winner || (summary.is_predicted && row.key.variant.predicted_us < summary.winner->key.variant.predicted_us))
+      summary.winner = row;
+  }
+  return summary;
+}
+
+}  // namespace kw::tuner

@@ -1,0 +1,40 @@
+// Answers "which kernel for this shape?" from the database, and says how good the match is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tuner/session/roofline.h"
+#include "tuner/session/services.h"
+#include "tuner/session/spec_file.h"
+
+namespace kw::tuner {
+
+struct QueryOptions {
+  std::string op;            ///< name or identity
+  std::string set;           ///< "M=1024,N=4096,K=4096"
+  std::string device_model;  ///< empty: the device of this machine, or the predictions for --arch
+  bool allows_other_device = false;
+};
+
+struct QueryAnswer {
+  MatchKind match = MatchKind::kNone;
+  std::string explanation;  ///< one sentence: why this match kind, or why there is none
+  Problem asked;
+  std::shared_ptr<const LoadedSpec> spec;
+  std::optional<db::TrialRecord> record;
+  LaunchPlan plan;
+  double time_us = 0;      ///< measured at the record's own problem; the model's for a predicted row
+  double modelled_us = 0;  ///< the model's time at the asked problem; 0: not computed
+  bool is_predicted = false;
+  std::optional<Roofline> roofline;  ///< of the record's problem on the record's device
+};
+
+/// Error kNotFound names the nearest op when the database has none of this name. A match of kind `none` is an answer, not an error.
+Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services);
+
+/// Largest |log2| ratio over the dims of two problems; infinite when the names differ.
+double problem_distance(const Problem& a, const Problem& b);
+
+}  // namespace kw::tuner

@@ -1,0 +1,42 @@
+// Bounds of time from counts of work and rates of the device.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/roofline.h"
+
+#include <algorithm>
+
+namespace kw::tuner {
+namespace {
+
+// L2 may keep part of the rotated inputs and absorbs the outputs, so the floor asks for less than the whole compulsory traffic.
+constexpr double kFloorTrafficShare = 0.5;
+
+double peak_flops_per_clock_sm(const generator::Program& program, const DeviceLimits& device) {
+  int widest_bytes = 1;
+  bool all_small = true;
+  for (const generator::Tensor& tensor : program.tensors) {
+    if (tensor.role == TensorRole::kOut || tensor.shape.size() < 2) continue;
+    widest_bytes = std::max(widest_bytes, size_bytes(tensor.dtype));
+    all_small = all_small && size_bytes(tensor.dtype) <= 2;
+  }
+  if (program.accumulate == DType::kF64) return device.fma_f64_flops_per_clock_sm;
+  if (program.uses_tf32) return device.peak_16bit_flops_per_clock_sm / 2;
+  if (all_small) return device.peak_16bit_flops_per_clock_sm * (widest_bytes == 1 ? 2 : 1);
+  return device.fma_f32_flops_per_clock_sm;
+}
+
+}  // namespace
+
+Roofline roofline_of(const generator::Program& program, const generator::WorkCounts& work, const DeviceLimits& device, bool is_warm_l2) {
+  Roofline roofline;
+  roofline.flops = work.flops;
+  roofline.min_bytes = work.min_bytes;
+  roofline.intensity = work.min_bytes > 0 ? work.flops / work.min_bytes : 0;
+  const double flops_per_us = peak_flops_per_clock_sm(program, device) * device.num_sms * device.max_clock_ghz * 1e3;
+  if (flops_per_us > 0) roofline.math_bound_us = work.contraction_flops / flops_per_us;
+  if (device.dram_gb_per_s > 0) roofline.memory_bound_us = work.min_bytes / (device.dram_gb_per_s * 1e3);
+  roofline.bound_us = std::max(roofline.math_bound_us, roofline.memory_bound_us);
+  roofline.floor_us = std::max(roofline.math_bound_us, is_warm_l2 ? 0.0 : kFloorTrafficShare * roofline.memory_bound_us);
+  return roofline;
+}
+
+}  // namespace kw::tuner

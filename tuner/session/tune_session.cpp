@@ -1,0 +1,24 @@
+// The line from a spec to rows. A failed variant is a row with a status; an Error here means that the run itself cannot go on.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/tune_session.h"
+
+#include "tuner/session/problem_tuner.h"
+
+namespace kw::tuner {
+
+Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services) {
+  ProblemTuner tuner(spec, problem, options, services);
+  KW_TRY_VOID(tuner.rank_and_choose());    // generator/plan, space   -> configs in the model's order, refused ones by rule
+  KW_TRY_VOID(tuner.emit_chosen());        // generator/lower, emit   -> Variant: text + launch plan
+  KW_TRY_VOID(tuner.find_earlier_rows());  // db                      -> what is known already
+  if (!services.has_device()) {
+    KW_TRY_VOID(tuner.predict());  // tuner/compile, db       -> rows with status `predicted`
+    return tuner.summary();
+  }
+  KW_TRY_VOID(tuner.run_first_rung());  // tuner/compile | verify | measure | db, one row a variant
+  KW_TRY_VOID(tuner.run_final_rung());  // tuner/measure, db       -> the finalists by the full protocol
+  KW_TRY_VOID(tuner.run_duels());       // tuner/measure, db       -> the best of them in turn, A B A B
+  return tuner.summary();
+}
+
+}  // namespace kw::tuner

@@ -1,0 +1,44 @@
+// The line from a spec to rows, top to bottom: the page to read first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/measure/protocol.h"
+#include "tuner/search/search.h"
+#include "tuner/session/ranked_problem.h"
+#include "tuner/session/services.h"
+#include "tuner/session/spec_file.h"
+
+namespace kw::tuner {
+
+struct TuneOptions {
+  SearchOptions search;
+  bool retunes = false;  ///< measure again what has a row already, failed variants too
+  bool is_warm_l2 = false;
+  std::size_t num_predicted = 32;                     ///< without a device: how many of the model's best are compiled
+  const std::atomic<bool>* stop_requested = nullptr;  ///< SIGINT, SIGTERM: the row in flight is finished, nothing new starts
+  ProgressSink progress;
+};
+
+/// What became of one problem.
+struct ProblemSummary {
+  Problem problem;
+  std::size_t num_configs = 0, num_kept = 0;
+  std::map<TrialStatus, std::size_t> num_by_status;  ///< of the variants tried, newest rows
+  std::size_t num_reused = 0;                        ///< rows found from an earlier run
+  int num_compiles = 0, num_launches = 0;            ///< really done
+  double seconds = 0;
+  bool is_stopped = false;                ///< by a signal or by the budget: the next run goes on
+  std::optional<db::TrialRecord> winner;  ///< fastest verified row, or the best predicted one without a device
+  bool is_predicted = false;
+};
+
+/// Tunes one problem: enumerate, rank, choose, emit, compile, verify, time, duel; each trial is stored as it ends.
+Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
+
+}  // namespace kw::tuner

@@ -1,0 +1,81 @@
+// Making inputs and reference values.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/verification_data.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "tuner/verify/random_input.h"
+#include "tuner/verify/sampling.h"
+
+namespace kw::tuner {
+namespace {
+
+constexpr std::size_t kSeedsPerProblem = 4;    // fresh inputs rotate over the checks of a run; each costs one reference
+constexpr std::int64_t kMaxSamples = 4096;     // protocol v1, checking
+constexpr double kLaunchScalarValue = 0.8125;  // exact in every float type, and not a neutral value
+
+int num_reference_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+/// Small extents in order of preference: odd ones off every tile grid, then multiples of 8 that wide copies accept.
+const std::vector<std::vector<std::int64_t>>& small_extents() {
+  static const std::vector<std::vector<std::int64_t>> lists = {{161, 137, 83}, {168, 136, 88}, {192, 128, 96}};
+  return lists;
+}
+
+Problem shrink(const generator::Program& program, const Problem& problem, const std::vector<std::int64_t>& extents) {
+  Problem small = problem;
+  small.strides.clear();
+  std::size_t next = 0;
+  for (auto& [name, value] : small.dims) value = std::min(value, extents[next++ % extents.size()]);
+  for (const generator::Tensor& tensor : program.tensors) {
+    if (!tensor.has_any_strides) continue;
+    std::int64_t stride = 1;  // row-major; the order of the axes' strides of the tuning problem is kept by its own kernel's constraints
+    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+      small.strides[tensor.name + ".stride" + std::to_string(axis)] = stride;
+      const auto extent = tensor.shape[axis].evaluate(small.dims);
+      stride *= extent ? std::max<std::int64_t>(*extent, 1) : 1;
+    }
+  }
+  return small;
+}
+
+}  // namespace
+
+VerificationSource::VerificationSource(const generator::Program& program, Problem problem, std::uint64_t run_seed)
+    : program_(program), problem_(std::move(problem)), run_seed_(run_seed) {}
+
+Result<std::shared_ptr<const VerificationData>> VerificationSource::make(const Problem& problem, std::uint64_t seed) const {
+  auto data = std::make_shared<VerificationData>();
+  data->problem = problem;
+  data->fills = input_fills(program_, problem, seed);
+  for (const generator::Scalar& scalar : program_.scalars)
+    if (scalar.value == nullptr) data->scalars[scalar.name] = kLaunchScalarValue;
+  KW_TRY(data->samples, reference_samples(program_, problem, data->fills, data->scalars, kMaxSamples, seed, num_reference_threads()));
+  return std::shared_ptr<const VerificationData>(std::move(data));
+}
+
+Result<std::shared_ptr<const VerificationData>> VerificationSource::at_problem(std::size_t ordinal) {
+  auto& slot = by_seed_[ordinal % kSeedsPerProblem];
+  if (slot == nullptr) {
+    KW_TRY(slot, make(problem_, run_seed_ + ordinal % kSeedsPerProblem));
+  }
+  return slot;
+}
+
+Result<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problem(const LaunchPlan& plan) {
+  for (const auto& extents : small_extents()) {
+    const Problem small = shrink(program_, problem_, extents);
+    if (small == problem_ || !first_broken_constraint(plan, small).empty()) continue;
+    auto& slot = small_[small.to_text()];
+    if (slot == nullptr) {
+      auto made = make(small, run_seed_ ^ 0x5a17);
+      if (!made) continue;  // the extents of this op do not shrink independently (a gather's range, say)
+      slot = std::move(*made);
+    }
+    return slot;
+  }
+  return std::shared_ptr<const VerificationData>();
+}
+
+}  // namespace kw::tuner

@@ -1,0 +1,42 @@
+// Inputs and reference values for checking the variants of one problem: made once per seed, shared by all variants.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "generator/spec/program.h"
+#include "tuner/device/gpu_worker.h"
+
+namespace kw::tuner {
+
+struct VerificationData {
+  Problem problem;
+  std::vector<InputFill> fills;
+  std::vector<OutputSamples> samples;
+  std::map<std::string, double> scalars;  ///< values of launch-time scalars
+};
+
+/// Fresh random inputs (protocol v1): several seeds per problem, drawn when the object is made, so that no two runs check on the same
+/// numbers; plus one small problem with odd extents that is checked whole.
+class VerificationSource {
+ public:
+  VerificationSource(const generator::Program& program, Problem problem, std::uint64_t run_seed);
+  /// Data for the `ordinal`-th check on the tuning problem: at most 4,096 samples per output.
+  Result<std::shared_ptr<const VerificationData>> at_problem(std::size_t ordinal);
+  /// Data at small extents that `plan` accepts, compared whole; null when no small problem is legal for the plan.
+  Result<std::shared_ptr<const VerificationData>> at_small_problem(const LaunchPlan& plan);
+
+ private:
+  Result<std::shared_ptr<const VerificationData>> make(const Problem& problem, std::uint64_t seed) const;
+
+  const generator::Program& program_;
+  Problem problem_;
+  std::uint64_t run_seed_;
+  std::map<std::size_t, std::shared_ptr<const VerificationData>> by_seed_;
+  std::map<std::string, std::shared_ptr<const VerificationData>> small_;
+};
+
+}  // namespace kw::tuner
