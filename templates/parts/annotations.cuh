@@ -1,9 +1,9 @@
 // Annotations by which a template tells the generator about itself. For NVRTC, nvcc and a reader's compiler they are nothing;
-// the generator's parser (clang) sees them as attributes. They may stand before a declaration or after the name of an alias.
+// the generator's parser (clang reading CUDA) sees them as attributes. They may stand before a declaration or after the name of an alias.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#ifdef __clang__
+#if defined(__clang__) && defined(__CUDA__)
 /// A searched member of Config: TUNE("m", 64, 128) static constexpr int BLOCK_M = 128;   the key spells it in variant ids.
 #define TUNE(key, ...) [[clang::annotate("tune", key, __VA_ARGS__)]]
 /// A member of Config that the problem gives: BIND("unit_stride:A:k") static constexpr bool A_IS_K_CONTIGUOUS = true;

@@ -1,0 +1,24 @@
+// Loads, stores and atomics on gmem by which CTAs hand data to each other. PTX ISA, "ld", "st", "atom".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// 16 bytes from L2, past this SM's L1, which does not see the stores of other SMs.
+__device__ __forceinline__ void ld_global_cg_v4(const float* gmem, float (&values)[4]) {
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "l"(gmem)
+               : "memory");
+}
+
+/// 16 bytes to L2.
+__device__ __forceinline__ void st_global_cg_v4(float* gmem, float v0, float v1, float v2, float v3) {
+  asm volatile("st.global.cg.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "f"(v0), "f"(v1), "f"(v2), "f"(v3) : "memory");
+}
+
+/// Returns the old value; the new one is old + 1, or 0 when old >= last. Releases this thread's earlier writes and those it
+/// has observed, acquires those released before.
+__device__ __forceinline__ unsigned atom_inc_acq_rel(unsigned* gmem, unsigned last) {
+  unsigned old;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(gmem), "r"(last) : "memory");
+  return old;
+}
