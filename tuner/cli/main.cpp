@@ -21,6 +21,8 @@ const std::vector<Command>& commands() {
        run_generate},
       {"tune", "SPEC... [--db F] [--set M=..] [--budget 60s] [--search halving|exhaustive|random] [--device auto|cuda:0|none]",
        "Generates, compiles, verifies and times variants; keeps every result.", run_tune},
+      {"verify", "SPEC... [--set M=..] [--variants N] [--seed S]",
+       "Compiles random legal variants and checks each on the device, without timing.", run_verify},
       {"query", "OP --set M=..,N=..,K=..", "The tuned kernel for a shape, and how good the match is.", run_query},
       {"export", "OP [--set ..]... -o DIR", "Writes tuned kernels as a folder that builds alone.", run_export},
       {"explain", "SPEC [--set ..]", "Program, plan, traffic, roofline, config space and the model's ranking.", run_explain},

@@ -83,6 +83,16 @@ Status ProblemTuner::run_first_rung() {
   });
 }
 
+Status ProblemTuner::run_verification() {
+  std::size_t ordinal = 0;
+  return compile_in_order(to_compile(candidates_.size()), [&](Candidate& candidate) -> Status {
+    KW_TRY(const bool is_right, verify_candidate(candidate, ordinal++));
+    if (is_right) ++num_verified_;
+    candidate.verified.reset();
+    return {};
+  });
+}
+
 Status ProblemTuner::run_final_rung() {
   std::vector<double> early_us;
   for (const Candidate& candidate : candidates_) early_us.push_back(candidate.has_failed ? -1 : candidate.early_us);

@@ -38,6 +38,17 @@ struct ProblemSummary {
   bool is_predicted = false;
 };
 
+/// What a check of many variants of one problem found.
+struct VerificationSummary {
+  Problem problem;
+  std::size_t num_chosen = 0, num_right = 0;
+  std::vector<std::string> failures;  ///< "variant: status: reason"
+  double seconds = 0;
+};
+
+/// Compiles the variants that options.search chooses and checks each on the device by protocol v1, without timing. Needs a device.
+Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
+
 /// Tunes one problem: enumerate, rank, choose, emit, compile, verify, time, duel; each trial is stored as it ends.
 Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
 
