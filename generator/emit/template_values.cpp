@@ -1,0 +1,96 @@
+// See template_values.h. Binding sources: docs/adding-a-template.md.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/emit/template_values.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "generator/lower/lower.h"
+#include "generator/lower/names.h"
+
+namespace kw::generator {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ':') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// Element type of an operand, or of "accumulate".
+std::optional<DType> dtype_of(const std::string& what, const PatternMatch& match) {
+  if (what == "accumulate") return match.accumulate;
+  const auto operand = match.operands.find(what);
+  return operand == match.operands.end() ? std::nullopt : std::optional<DType>(operand->second.dtype);
+}
+
+std::optional<std::int64_t> unit_stride(const std::string& operand_name, const std::string& index, const PatternMatch& match) {
+  const auto operand = match.operands.find(operand_name);
+  if (operand == match.operands.end()) return std::nullopt;
+  const auto stride = operand->second.strides.find(index);
+  if (stride == operand->second.strides.end()) return std::nullopt;
+  return stride->second == IntExpr(1) ? 1 : 0;
+}
+
+std::optional<std::int64_t> number_of(const std::string& source, const PatternMatch& match) {
+  const std::vector<std::string> parts = split(source);
+  const auto type = [&](std::size_t position) { return dtype_of(parts[position], match); };
+  if (source == "uses_tf32") return match.uses_tf32 ? 1 : 0;
+  if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
+  if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));
+  if (parts[0] == "is_float" && parts.size() == 2 && type(1)) return is_float(*type(1)) ? 1 : 0;
+  if (parts[0] == "is_same_dtype" && parts.size() == 3 && type(1) && type(2)) return *type(1) == *type(2) ? 1 : 0;
+  if (parts[0] == "static" && parts.size() == 2) return 0;  // extents are run-time arguments
+  return std::nullopt;
+}
+
+tl::unexpected<Error> unknown_source(const TemplateInfo& info, const Binding& binding) {
+  return fail(
+      Stage::kTemplate, Code::kBadInput,
+      fmt::format("{}: BIND(\"{}\") of {}: not a source the generator knows for this template", info.name, binding.source, binding.name));
+}
+
+}  // namespace
+
+Result<TemplateValues> template_values(const TemplateInfo& info, const PatternMatch& match) {
+  TemplateValues values;
+  for (const Binding& binding : info.bindings) {
+    const std::vector<std::string> parts = split(binding.source);
+    if (!binding.is_type) {
+      const std::optional<std::int64_t> number = number_of(binding.source, match);
+      if (!number) return unknown_source(info, binding);
+      values.numbers[binding.name] = *number;
+      continue;
+    }
+    const std::optional<DType> dtype = parts[0] == "dtype" && parts.size() == 2 ? dtype_of(parts[1], match) : std::nullopt;
+    if (!dtype) return unknown_source(info, binding);
+    values.types[binding.name] = parts[1] == "accumulate" ? value_type_name(*dtype, *dtype) : element_type_name(*dtype);
+    values.numbers["size_bytes." + binding.name] = size_bytes(*dtype);
+    values.numbers["dtype_code." + binding.name] = static_cast<std::int64_t>(*dtype);
+  }
+  for (const auto& [index, extent] : match.extents) values.variables["extent_" + index] = extent;
+  for (const auto& [name, operand] : match.operands) {
+    for (const auto& [index, stride] : operand.strides) values.variables[fmt::format("{}_stride_{}", name, index)] = stride;
+    values.variables[name + "_align"] = IntExpr::variable(operand.tensor + ".align");
+  }
+  return values;
+}
+
+std::string types_text(const PatternMatch& match) {
+  std::string text;
+  for (const auto& [name, operand] : match.operands) {
+    text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", name, to_text(operand.dtype));
+    if (operand.tensor != name) text += " (" + operand.tensor + ")";
+  }
+  return text + fmt::format(", accumulate is {}", to_text(match.accumulate));
+}
+
+}  // namespace kw::generator

@@ -1,0 +1,229 @@
+// One template's reading of a program: match, bindings, epilogue text. From there each config becomes a variant: the specialised
+// text and its launch plan. Refusals carry the template's name and the reason.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generator/base/hash.h"
+#include "generator/emit/plan_builder.h"
+#include "generator/emit/template_values.h"
+#include "generator/emit/variant.h"
+#include "generator/lower/lower.h"
+#include "generator/plan/fusion_group.h"
+#include "generator/rewrite/specialise.h"
+
+namespace kw::generator {
+namespace {
+
+tl::unexpected<Error> refused(const TemplateInfo& info, const std::string& reason, Code code = Code::kNotSupported) {
+  return fail(Stage::kPlan, code, fmt::format("{}: {}", info.name, reason));
+}
+
+/// Error when a rule that no tunable can mend does not hold: the template does not serve these types or layouts.
+Status check_fixed_rules(const TemplateInfo& info, const PatternMatch& match, const TemplateValues& values) {
+  for (const Rule& rule : info.rules) {
+    if (rule.is_on_problem) continue;
+    std::set<std::string> names;
+    rule.expression.collect_variables(names);
+    const bool is_fixed = std::all_of(names.begin(), names.end(), [&](const std::string& name) { return values.numbers.count(name) != 0; });
+    if (!is_fixed) continue;
+    const Result<std::int64_t> holds = rule.expression.evaluate(values.numbers);
+    if (!holds || *holds == 0) return refused(info, fmt::format("{}: {}: {}", types_text(match), rule.name, rule.why));
+  }
+  return {};
+}
+
+Status check_offsets(const TemplateInfo& info, const PatternMatch& match) {
+  for (const auto& [name, operand] : match.operands) {
+    if (operand.offset == IntExpr(0)) continue;
+    return refused(info, fmt::format("operand {} is read from element {} on: operands with an offset are not made yet", operand.tensor,
+                                     operand.offset.to_text()));
+  }
+  return {};
+}
+
+/// Names of the [tune] values that this template has, and those that no template has (an error later, with a suggestion).
+std::map<std::string, std::vector<std::int64_t>> overrides_for(const TemplateLibrary& library, const TemplateInfo& info,
+                                                               const Program& program) {
+  const auto has_tunable = [](const TemplateInfo& candidate, const std::string& name) {
+    return std::any_of(candidate.tunables.begin(), candidate.tunables.end(), [&](const Tunable& tunable) { return tunable.name == name; });
+  };
+  std::map<std::string, std::vector<std::int64_t>> overrides;
+  for (const auto& [name, values] : program.tune.values) {
+    const bool is_of_another = std::any_of(library.templates().begin(), library.templates().end(),
+                                           [&](const TemplateInfo& other) { return has_tunable(other, name); });
+    if (has_tunable(info, name) || !is_of_another) overrides[name] = values;
+  }
+  return overrides;
+}
+
+void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
+  if (expr->kind == ExprNode::Kind::kRead && expr->name != "acc") names.insert(expr->name);
+  for (const ExprRef& operand : expr->operands) collect_read_tensors(operand, names);
+}
+
+}  // namespace
+
+struct VariantFactory::Impl {
+  TemplateLibrary library;
+  const TemplateInfo* info = nullptr;
+  std::string op_name;
+  std::string op_text;
+  Arch arch = Arch::kSm80;
+  PatternMatch match;
+  TemplateValues values;
+  LoweredEpilogue epilogue;
+  LaunchPlan skeleton;
+  std::map<std::string, std::vector<std::int64_t>> overrides;
+  std::set<std::string> read_tensors;  ///< by the epilogue
+
+  static Result<std::shared_ptr<const Impl>> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program,
+                                                    Arch arch, const PatternMatch& match) {
+    auto impl = std::make_shared<Impl>();
+    impl->library = library;
+    impl->info = library.find(info.name);
+    KW_CHECK(impl->info != nullptr, "the template is one of the library's");
+    impl->op_name = program.name;
+    for (const Statement& statement : program.statements) impl->op_text += "  " + to_text(statement) + "\n";
+    impl->arch = arch;
+    impl->match = match;
+    KW_TRY_VOID(check_offsets(info, match));
+    KW_TRY(impl->values, template_values(info, match));
+    KW_TRY_VOID(check_fixed_rules(info, match, impl->values));
+    KW_TRY(impl->epilogue, lower_epilogue(match, program));
+    impl->skeleton = skeleton_plan(program);
+    impl->overrides = overrides_for(library, info, program);
+    for (const PatternMatch::Output& output : match.outputs) collect_read_tensors(output.value, impl->read_tensors);
+    return std::shared_ptr<const Impl>(std::move(impl));
+  }
+
+  std::string banner(const Config& config) const {
+    return fmt::format("{}, made from the template {} for {}.\n\n{}\nConfig: {}\n", op_name, info->name, to_text(arch), op_text,
+                       config.to_text());
+  }
+
+  /// Bytes of the outputs and of what the epilogue reads, each once.
+  std::int64_t epilogue_bytes(const IntBindings& bindings) const {
+    double total = 0;
+    for (const PlanTensor& tensor : skeleton.tensors) {
+      const bool is_output = std::any_of(match.outputs.begin(), match.outputs.end(),
+                                         [&](const PatternMatch::Output& output) { return output.tensor == tensor.name; });
+      const int num_passes = (is_output ? 1 : 0) + (read_tensors.count(tensor.name) != 0 ? 1 : 0);
+      double bytes = num_passes * size_bytes(tensor.dtype);
+      for (const IntExpr& extent : tensor.shape) bytes *= static_cast<double>(extent.evaluate(bindings).value_or(0));
+      total += bytes;
+    }
+    return total < 9e18 ? static_cast<std::int64_t>(total) : INT64_MAX;
+  }
+};
+
+Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch) {
+  const std::optional<Arch> least = arch_from_text(info.min_arch);
+  if (least && compute_capability(arch) < compute_capability(*least)) {
+    return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
+  }
+  KW_TRY(const std::vector<FusionGroup> groups, plan_groups(program));
+  KW_TRY(const TemplatePattern pattern, parse_template_pattern(info.computes));
+  std::string why_not;
+  const std::vector<PatternMatch> matches = unify(pattern, groups.front(), program, why_not);
+  if (matches.empty()) return refused(info, why_not);
+  std::optional<Error> first_error;
+  for (const PatternMatch& match : matches) {
+    Result<std::shared_ptr<const Impl>> impl = Impl::create(library, info, program, arch, match);
+    if (impl) {
+      VariantFactory factory;
+      factory.impl_ = std::move(*impl);
+      return factory;
+    }
+    if (!first_error) first_error = impl.error();
+  }
+  return fail(*first_error);
+}
+
+const TemplateInfo& VariantFactory::info() const { return *impl_->info; }
+
+Result<SpaceContext> VariantFactory::space_context(const Problem& problem, const DeviceLimits& limits) const {
+  SpaceContext context;
+  context.info = impl_->info;
+  context.bindings = impl_->values.numbers;
+  context.limits = limits;
+  context.overrides = impl_->overrides;
+  const IntBindings bindings = problem.bindings(impl_->skeleton);
+  for (const std::string& dim : impl_->skeleton.dims) {
+    const auto value = bindings.find(dim);
+    if (value == bindings.end())
+      return fail(Stage::kSpace, Code::kBadInput,
+                  fmt::format("{}: the problem {} gives no value for {}", impl_->op_name, problem.to_text(), dim));
+    if (value->second < 0)
+      return fail(Stage::kSpace, Code::kBadInput, fmt::format("{}: {} = {}: must not be negative", impl_->op_name, dim, value->second));
+  }
+  for (const auto& [name, expr] : impl_->values.variables) {
+    Result<std::int64_t> value = expr.evaluate(bindings);
+    if (!value)
+      return fail(
+          Stage::kSpace, Code::kBadInput,
+          fmt::format("{}: problem {}: {} = {}: {}", impl_->op_name, problem.to_text(), name, expr.to_text(), value.error().message));
+    context.problem[name] = *value;
+  }
+  context.epilogue_bytes = impl_->epilogue_bytes(bindings);
+  return context;
+}
+
+Result<Variant> VariantFactory::emit(const Config& config) const {
+  const TemplateInfo& info = *impl_->info;
+  SpecialiseRequest request;
+  request.sources = &impl_->library.sources();
+  request.info = impl_->info;
+  for (const auto& [name, value] : impl_->values.numbers) {
+    if (name.find('.') == std::string::npos) request.values[name] = value;  // size_bytes.X and dtype_code.X are no members of Config
+  }
+  for (const Tunable& tunable : info.tunables) {
+    const auto value = config.values.find(tunable.name);
+    if (value == config.values.end())
+      return fail(Stage::kEmit, Code::kBadInput, fmt::format("{}: the config has no value for {}", info.name, tunable.name));
+    request.values[tunable.name] = value->second;
+  }
+  if (config.values.size() != info.tunables.size())
+    return fail(Stage::kEmit, Code::kBadInput, fmt::format("{}: the config {} names more than the tunables", info.name, config.to_text()));
+  request.types = impl_->values.types;
+  request.hooks = impl_->epilogue.hooks;
+  request.prologue = impl_->epilogue.support;
+  request.banner = impl_->banner(config);
+
+  Variant variant;
+  variant.config = config;
+  variant.config.template_name = info.name;
+  variant.id = variant_id(info, config);
+  request.kernel_name = variant.id;
+  KW_TRY(variant.plan, build_plan({.skeleton = &impl_->skeleton,
+                                   .info = &info,
+                                   .match = &impl_->match,
+                                   .values = &impl_->values,
+                                   .epilogue_fields = &impl_->epilogue.fields,
+                                   .config = &config,
+                                   .arch = impl_->arch,
+                                   .kernel_name = variant.id}));
+  KW_TRY(variant.source, specialise(request));
+  variant.source_hash = hash_hex(variant.source);
+  return variant;
+}
+
+std::vector<VariantFactory> factories_for(const TemplateLibrary& library, const Program& program, Arch arch,
+                                          std::vector<std::string>& refusals) {
+  std::vector<VariantFactory> factories;
+  for (const TemplateInfo& info : library.templates()) {
+    Result<VariantFactory> factory = VariantFactory::create(library, info, program, arch);
+    if (factory) {
+      factories.push_back(std::move(*factory));
+      continue;
+    }
+    // What the plan cannot make, no template makes: one line is enough.
+    const std::string line = to_text(factory.error());
+    if (std::find(refusals.begin(), refusals.end(), line) == refusals.end()) refusals.push_back(line);
+  }
+  return factories;
+}
+
+}  // namespace kw::generator

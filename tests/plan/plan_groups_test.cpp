@@ -1,0 +1,133 @@
+// Programs become one group of one contraction, and what is not made yet is refused by name and line.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/plan/fusion_group.h"
+#include "tests/catch.h"
+#include "tests/plan/programs.h"
+
+using namespace kw;
+using namespace kw::generator;
+using namespace kw::generator::testing;
+using Names = std::vector<std::string>;
+
+namespace {
+
+ExprRef product() { return reduce(ReduceOp::kSum, {"k"}, read("A", Names{"m", "k"}) * read("B", Names{"n", "k"})); }
+
+Builder matmul() {
+  Builder builder("op");
+  builder.dims({"M", "N", "K"}).index("m", "M").index("n", "N").index("k", "K");
+  builder.tensor("A", DType::kF16, {"M", "K"})
+      .tensor("B", DType::kF16, {"N", "K"})
+      .tensor("out", DType::kF16, {"M", "N"}, TensorRole::kOut);
+  return builder;
+}
+
+std::string refusal(const Program& program) {
+  const auto groups = plan_groups(program);
+  REQUIRE_FALSE(groups);
+  CHECK(groups.error().code == Code::kNotSupported);
+  CHECK(groups.error().message.rfind("not made yet: ", 0) == 0);
+  return groups.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a matmul with an epilogue is one group with its intermediates inlined") {
+  const auto groups = plan_groups(matmul_bias_relu());
+  REQUIRE(groups);
+  REQUIRE(groups->size() == 1);
+  const FusionGroup& group = groups->front();
+  REQUIRE(group.outputs.size() == 1);
+  CHECK(group.contractions.size() == 1);
+  CHECK(to_text(group.outputs[0].value) == "relu(sum[k](A[m,k] * B[n,k]) + bias[n])");
+}
+
+TEST_CASE("a contraction used twice in one epilogue is one contraction") {
+  Builder builder = matmul();
+  builder.statement("acc", {"m", "n"}, product(), false);
+  builder.statement("out", {"m", "n"}, read("acc", Names{"m", "n"}) * call(Function::kSigmoid, {read("acc", Names{"m", "n"})}), true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  CHECK(groups->front().contractions.size() == 1);
+}
+
+TEST_CASE("outputs that name their indices differently share the contraction") {
+  Builder builder = matmul();
+  builder.index("i", "M").index("j", "N").tensor("other", DType::kF32, {"N", "M"}, TensorRole::kOut);
+  builder.statement("acc", {"m", "n"}, product(), false);
+  builder.statement("out", {"m", "n"}, read("acc", Names{"m", "n"}), true);
+  builder.statement_at("other", at({"j", "i"}), {"j", "i"}, read("acc", Names{"i", "j"}), true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  CHECK(groups->front().contractions.size() == 1);
+  REQUIRE(groups->front().outputs.size() == 2);
+  CHECK(to_text(groups->front().outputs[1].subscripts[0]) == "n");
+  CHECK(to_text(groups->front().outputs[1].value) == "sum[k](A[m,k] * B[n,k])");
+}
+
+TEST_CASE("an index that is bound in the contraction may be free in the reader") {
+  Builder builder("op");
+  builder.dims({"M", "K"}).index("m", "M").index("n", "K").index("k", "K");
+  builder.tensor("A", DType::kF16, {"M", "K"})
+      .tensor("B", DType::kF16, {"K", "K"})
+      .tensor("out", DType::kF16, {"M", "K"}, TensorRole::kOut);
+  builder.statement("acc", {"m", "n"}, product(), false);
+  builder.statement("out", {"m", "k"}, read("acc", Names{"m", "k"}), true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  CHECK(to_text(groups->front().outputs[0].value) == "sum[k'](A[m,k'] * B[k,k'])");
+}
+
+TEST_CASE("two contractions are refused with both lines") {
+  Builder builder = matmul();
+  builder.index("d", "K").tensor("C", DType::kF16, {"N", "K"});
+  builder.statement("s", {"m", "n"}, product(), false);
+  builder.statement("t", {"m", "n"}, reduce(ReduceOp::kSum, {"d"}, read("A", Names{"m", "d"}) * read("C", Names{"n", "d"})), false);
+  builder.statement("out", {"m", "n"}, read("s", Names{"m", "n"}) + read("t", Names{"m", "n"}), true);
+  CHECK(refusal(builder.program) == "not made yet: two contractions (line 1: s, line 2: t): plans of several kernels");
+}
+
+TEST_CASE("the transpose of a contraction beside it is another contraction") {
+  Builder builder("op");
+  builder.dims({"M", "K"}).index("m", "M").index("n", "M").index("k", "K");
+  builder.tensor("A", DType::kF16, {"M", "K"})
+      .tensor("B", DType::kF16, {"M", "K"})
+      .tensor("out", DType::kF16, {"M", "M"}, TensorRole::kOut);
+  builder.statement("acc", {"m", "n"}, product(), false);
+  builder.statement("out", {"m", "n"}, read("acc", Names{"m", "n"}) + read("acc", Names{"n", "m"}), true);
+  CHECK(refusal(builder.program).find("two contractions") != std::string::npos);
+}
+
+TEST_CASE("pointwise programs, row reductions, softmax and nested reductions are refused by name") {
+  Builder pointwise = matmul();
+  pointwise.statement("out", {"m", "n"}, read("A", Names{"m", "n"}) + number(1), true);
+  CHECK(refusal(pointwise.program).find("out has no contraction: pointwise kernels") != std::string::npos);
+
+  Builder rows = matmul();
+  rows.statement("out", {"m", "n"}, reduce(ReduceOp::kSum, {"k"}, read("A", Names{"m", "k"})), true);
+  CHECK(refusal(rows.program).find("row reductions") != std::string::npos);
+
+  Builder softmax = matmul();
+  softmax.statement("out", {"m", "n"}, reduce(ReduceOp::kSoftmax, {"n"}, product()), true);
+  CHECK(refusal(softmax.program) == "not made yet: softmax (line 1: out): reductions other than a sum of products");
+
+  Builder nested = matmul();
+  nested.index("j", "K").statement(
+      "out", {"m", "n"},
+      reduce(ReduceOp::kSum, {"j"},
+             read("A", Names{"m", "j"}) * reduce(ReduceOp::kSum, {"k"}, read("A", Names{"j", "k"}) * read("B", Names{"n", "k"}))),
+      true);
+  CHECK(refusal(nested.program).find("a reduction inside a reduction") != std::string::npos);
+}
+
+TEST_CASE("lists of tensors and extents that depend on data are refused by name") {
+  Program lists = matmul_bias_relu();
+  lists.tensors[0].list_dim = "L";
+  CHECK(refusal(lists).find("tensor A: lists of tensors (list = \"L\")") != std::string::npos);
+  Program below = matmul_bias_relu();
+  below.indices[2].below = read("len", Names{"m"});
+  CHECK(refusal(below).find("index k: an extent that depends on data (below = len[m])") != std::string::npos);
+  Program ragged = matmul_bias_relu();
+  ragged.indices[0].ragged_offsets = "offsets";
+  CHECK(refusal(ragged).find("index m: a ragged extent") != std::string::npos);
+}
