@@ -54,6 +54,8 @@ struct Config {
   static constexpr int kKSteps = BLOCK_K * kElementBytes / 32;  ///< mma.sync steps of a stage: 32 bytes of k each, whatever the type
   static constexpr int kTileBytesA = BLOCK_M * BLOCK_K * kElementBytes;
   static constexpr int kTileBytesB = BLOCK_N * BLOCK_K * kElementBytes;
+  static constexpr int kLineBytesA = (A_IS_K_CONTIGUOUS ? BLOCK_K : BLOCK_M) * kElementBytes;  ///< a tile's extent along its contiguous axis
+  static constexpr int kLineBytesB = (B_IS_K_CONTIGUOUS ? BLOCK_K : BLOCK_N) * kElementBytes;
   static constexpr int kStageBytes = kTileBytesA + kTileBytesB;
   static constexpr int kStagingPitch = kWarpN + 8;                        ///< f32 from row to row; 8 more than a multiple of 16: no bank conflicts
   static constexpr int kStagingBytesPerWarp = 16 * kStagingPitch * 4;     ///< 16 rows of a warp's part at a time
@@ -267,12 +269,10 @@ constexpr long long is_dominated(long long extent_b, long long extent_m, long lo
 
 /// A tile in smem is stored as it lies in gmem: lines along the contiguous axis, one after another, each line's 16-byte chunks
 /// swizzled (parts/swizzle.cuh). A stage holds the tile of A, then the tile of B.
-using CopyA = TileCopy<Config::kThreads, Config::A_IS_K_CONTIGUOUS ? Config::BLOCK_M : Config::BLOCK_K,
-                       (Config::A_IS_K_CONTIGUOUS ? Config::BLOCK_K : Config::BLOCK_M) * Config::kElementBytes, Config::kElementBytes,
-                       Config::A_VEC_BYTES, Config::A_IS_K_CONTIGUOUS>;
-using CopyB = TileCopy<Config::kThreads, Config::B_IS_K_CONTIGUOUS ? Config::BLOCK_N : Config::BLOCK_K,
-                       (Config::B_IS_K_CONTIGUOUS ? Config::BLOCK_K : Config::BLOCK_N) * Config::kElementBytes, Config::kElementBytes,
-                       Config::B_VEC_BYTES, Config::B_IS_K_CONTIGUOUS>;
+using CopyA = TileCopy<Config::kThreads, Config::A_IS_K_CONTIGUOUS ? Config::BLOCK_M : Config::BLOCK_K, Config::kLineBytesA,
+                       Config::kElementBytes, Config::A_VEC_BYTES, Config::A_IS_K_CONTIGUOUS>;
+using CopyB = TileCopy<Config::kThreads, Config::B_IS_K_CONTIGUOUS ? Config::BLOCK_N : Config::BLOCK_K, Config::kLineBytesB,
+                       Config::kElementBytes, Config::B_VEC_BYTES, Config::B_IS_K_CONTIGUOUS>;
 
 // ---- Fragments: smem -> registers -------------------------------------------------------------------------------------------------
 
@@ -291,26 +291,55 @@ __device__ __forceinline__ unsigned round_operand(unsigned bits) {
   }
 }
 
-/// A's fragments of k step `step` for the warp whose rows start at `row` of the tile at smem address `tile`.
-__device__ __forceinline__ void load_fragments_a(unsigned tile, int row, int step, Fragments& fragments) {
+/// Where a lane reads in a tile: the byte at `line` + (`column` ^ constant) + constant. parts/swizzle.cuh says why that is enough.
+struct LaneAddress {
+  int line;    ///< offset of the line's start
+  int column;  ///< masked
+};
+
+/// For the warp whose rows start at `row` of A's tile.
+__device__ __forceinline__ LaneAddress lane_address_a(int row) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (Config::A_IS_K_CONTIGUOUS) {
+    // ldmatrix, matrices 0..3: rows 0-7 and 8-15 of the first 16 bytes of k, then of the second.
+    return LaneAddress{(row + lane % 16) * Config::kLineBytesA, lane / 16 * 16 ^ CopyA::mask(lane % 16)};
+  } else if constexpr (Config::kElementBytes == 2) {
+    // Lines run along m: the same four matrices lie transposed.
+    const int line = lane % 8 + lane / 16 * 8;
+    return LaneAddress{line * Config::kLineBytesA, (row * 2 + lane / 8 % 2 * 16) ^ CopyA::mask(line)};
+  } else {
+    // ldmatrix transposes 16-bit elements only: f32 elements are loaded one by one, k = lane % 4, m = lane / 4.
+    return LaneAddress{lane % 4 * Config::kLineBytesA, (row + lane / 4) * 4 ^ CopyA::mask(lane % 4)};
+  }
+}
+
+/// For the warp whose columns start at `column` of B's tile.
+__device__ __forceinline__ LaneAddress lane_address_b(int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (Config::B_IS_K_CONTIGUOUS) {
+    // ldmatrix, matrices 0..3: both halves of k of columns 0-7, then of columns 8-15.
+    const int line = lane % 8 + lane / 16 * 8;
+    return LaneAddress{(column + line) * Config::kLineBytesB, lane / 8 % 2 * 16 ^ CopyB::mask(line)};
+  } else if constexpr (Config::kElementBytes == 2) {
+    return LaneAddress{lane % 16 * Config::kLineBytesB, (column * 2 + lane / 16 * 16) ^ CopyB::mask(lane % 16)};
+  } else {
+    return LaneAddress{lane % 4 * Config::kLineBytesB, (column + lane / 4) * 4 ^ CopyB::mask(lane % 4)};
+  }
+}
+
+/// A's fragments of k step `step` from the tile at smem address `tile`.
+__device__ __forceinline__ void load_fragments_a(unsigned tile, LaneAddress address, int step, Fragments& fragments) {
 #pragma unroll
   for (int i = 0; i < Config::kMmaM; ++i) {
     unsigned(&a)[4] = fragments.a[i];
     if constexpr (Config::A_IS_K_CONTIGUOUS) {
-      // Matrices 0..3: rows 0-7 and 8-15 of the first 16 bytes of k, then of the second.
-      const int line = row + i * 16 + lane % 16;
-      ldmatrix_x4(tile + CopyA::offset(line, step * 32 + lane / 16 * 16), a[0], a[1], a[2], a[3]);
+      ldmatrix_x4(tile + (address.line + (address.column ^ step * 32)) + i * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
     } else if constexpr (Config::kElementBytes == 2) {
-      // Lines run along m: the same four matrices lie transposed.
-      const int line = step * 16 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4_trans(tile + CopyA::offset(line, (row + i * 16 + lane / 8 % 2 * 8) * 2), a[0], a[1], a[2], a[3]);
+      ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 32)) + step * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
     } else {
-      // ldmatrix transposes 16-bit elements only: f32 elements are loaded one by one.
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int line = step * 8 + lane % 4 + j / 2 * 4;
-        a[j] = ld_shared_b32(tile + CopyA::offset(line, (row + i * 16 + lane / 4 + j % 2 * 8) * 4));
+        a[j] = ld_shared_b32(tile + (address.line + (address.column ^ (i * 64 + j % 2 * 32))) + (step * 8 + j / 2 * 4) * Config::kLineBytesA);
       }
     }
 #pragma unroll
@@ -320,26 +349,21 @@ __device__ __forceinline__ void load_fragments_a(unsigned tile, int row, int ste
   }
 }
 
-/// B's fragments of k step `step` for the warp whose columns start at `column`; two neighbouring 8-column blocks a load.
-__device__ __forceinline__ void load_fragments_b(unsigned tile, int column, int step, Fragments& fragments) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+/// B's fragments of k step `step`; two neighbouring 8-column blocks a load.
+__device__ __forceinline__ void load_fragments_b(unsigned tile, LaneAddress address, int step, Fragments& fragments) {
 #pragma unroll
   for (int i = 0; i < Config::kMmaN; i += 2) {
     unsigned(&b0)[2] = fragments.b[i];
     unsigned(&b1)[2] = fragments.b[i + 1];
     if constexpr (Config::B_IS_K_CONTIGUOUS) {
-      // Matrices 0..3: both halves of k of columns 0-7, then of columns 8-15.
-      const int line = column + i * 8 + lane % 8 + lane / 16 * 8;
-      ldmatrix_x4(tile + CopyB::offset(line, step * 32 + lane / 8 % 2 * 16), b0[0], b0[1], b1[0], b1[1]);
+      ldmatrix_x4(tile + (address.line + (address.column ^ step * 32)) + i * (8 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
     } else if constexpr (Config::kElementBytes == 2) {
-      const int line = step * 16 + lane % 16;
-      ldmatrix_x4_trans(tile + CopyB::offset(line, (column + i * 8 + lane / 16 * 8) * 2), b0[0], b0[1], b1[0], b1[1]);
+      ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 16)) + step * (16 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
     } else {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const int line = step * 8 + lane % 4 + j * 4;
-        b0[j] = ld_shared_b32(tile + CopyB::offset(line, (column + i * 8 + lane / 4) * 4));
-        b1[j] = ld_shared_b32(tile + CopyB::offset(line, (column + i * 8 + 8 + lane / 4) * 4));
+        b0[j] = ld_shared_b32(tile + (address.line + (address.column ^ i * 32)) + (step * 8 + j * 4) * Config::kLineBytesB);
+        b1[j] = ld_shared_b32(tile + (address.line + (address.column ^ (i * 32 + 32))) + (step * 8 + j * 4) * Config::kLineBytesB);
       }
     }
 #pragma unroll
@@ -384,12 +408,12 @@ __device__ __forceinline__ void multiply_fragments(const Fragments& fragments, S
 ///   copies:       block t + STAGES - 1 starts while block t is multiplied, into the stage that block t - 1 has left.
 ///   one barrier:  the wait and barrier at the end of block t make block t + 1 visible to all warps, and mean that all warps have
 ///                 read block t's fragments, so its stage may be filled again.
-__device__ __forceinline__ void multiply_blocks(CopyA copy_a, CopyB copy_b, unsigned smem, int num_blocks, int k_left, int row, int column,
-                                                Sums& sums) {
+__device__ __forceinline__ void multiply_blocks(CopyA copy_a, CopyB copy_b, unsigned smem, int num_blocks, int k_left, LaneAddress address_a,
+                                                LaneAddress address_b, Sums& sums) {
 #pragma unroll
   for (int stage = 0; stage < Config::STAGES - 1; ++stage) {
-    copy_a.start(smem + stage * Config::kStageBytes, k_left, Config::BLOCK_K);
-    copy_b.start(smem + stage * Config::kStageBytes + Config::kTileBytesA, k_left, Config::BLOCK_K);
+    copy_a.start<1>(smem + stage * Config::kStageBytes, k_left, Config::BLOCK_K, 0);
+    copy_b.start<1>(smem + stage * Config::kStageBytes + Config::kTileBytesA, k_left, Config::BLOCK_K, 0);
     k_left -= Config::BLOCK_K;
     cp_async_commit_group();
   }
@@ -399,26 +423,27 @@ __device__ __forceinline__ void multiply_blocks(CopyA copy_a, CopyB copy_b, unsi
   Fragments fragments[2];
   unsigned read_stage = smem;
   unsigned write_stage = smem + (Config::STAGES - 1) * Config::kStageBytes;
-  load_fragments_a(read_stage, row, 0, fragments[0]);
-  load_fragments_b(read_stage + Config::kTileBytesA, column, 0, fragments[0]);
+  load_fragments_a(read_stage, address_a, 0, fragments[0]);
+  load_fragments_b(read_stage + Config::kTileBytesA, address_b, 0, fragments[0]);
 #pragma unroll 1
   for (int block = 0; block < num_blocks; ++block) {
 #pragma unroll
     for (int step = 0; step < Config::kKSteps; ++step) {
       if (step == Config::kKSteps - 1) {
+        cp_async_commit_group();
         cp_async_wait_group<Config::STAGES - 2>();
         __syncthreads();
+        k_left -= Config::BLOCK_K;
+        write_stage = read_stage;
         read_stage = read_stage == smem + (Config::STAGES - 1) * Config::kStageBytes ? smem : read_stage + Config::kStageBytes;
       }
-      load_fragments_a(read_stage, row, (step + 1) % Config::kKSteps, fragments[(step + 1) % 2]);
-      load_fragments_b(read_stage + Config::kTileBytesA, column, (step + 1) % Config::kKSteps, fragments[(step + 1) % 2]);
-      if (step == 0) {
-        // Past the last block k_left is not positive: the copies only fill zeros and keep the count of groups in step.
-        copy_a.start(write_stage, k_left, Config::BLOCK_K);
-        copy_b.start(write_stage + Config::kTileBytesA, k_left, Config::BLOCK_K);
-        k_left -= Config::BLOCK_K;
-        cp_async_commit_group();
-        write_stage = write_stage == smem + (Config::STAGES - 1) * Config::kStageBytes ? smem : write_stage + Config::kStageBytes;
+      load_fragments_a(read_stage, address_a, (step + 1) % Config::kKSteps, fragments[(step + 1) % 2]);
+      load_fragments_b(read_stage + Config::kTileBytesA, address_b, (step + 1) % Config::kKSteps, fragments[(step + 1) % 2]);
+      if (step < Config::kKSteps - 1) {
+        // The copies are spread over all steps but the last. Past the last block k_left is not positive: they only fill zeros and
+        // keep the count of groups in step.
+        copy_a.start<Config::kKSteps - 1>(write_stage, k_left, Config::BLOCK_K, step);
+        copy_b.start<Config::kKSteps - 1>(write_stage + Config::kTileBytesA, k_left, Config::BLOCK_K, step);
       }
       multiply_fragments(fragments[step % 2], sums);
     }
@@ -570,7 +595,8 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::MIN_CTAS_
                        Config::A_IS_K_CONTIGUOUS ? problem.A_stride_m : problem.A_stride_k, problem.extent_m - first_m, Config::BLOCK_K);
     const CopyB copy_b(B + tile.batch * problem.B_stride_b + first_n * problem.B_stride_n + first_k * problem.B_stride_k,
                        Config::B_IS_K_CONTIGUOUS ? problem.B_stride_n : problem.B_stride_k, problem.extent_n - first_n, Config::BLOCK_K);
-    multiply_blocks(copy_a, copy_b, shared_address(smem), (k_left + Config::BLOCK_K - 1) / Config::BLOCK_K, k_left, row, column, sums);
+    multiply_blocks(copy_a, copy_b, shared_address(smem), (k_left + Config::BLOCK_K - 1) / Config::BLOCK_K, k_left,
+                    lane_address_a(row), lane_address_b(column), sums);
   }
 
   if constexpr (Config::SPLIT_K > 1) {

@@ -4,21 +4,19 @@
 //     line 0: 0 1 2 3 4 5 6 7      a column of chunks, such as the 0s, now touches every bank once,
 //     line 1: 1 0 3 2 5 4 7 6      and a whole line still does: both the copy into smem (along lines)
 //     line 2: 2 3 0 1 6 7 4 5      and the reads (across lines) are free of conflicts.
+// So byte c of line l lies at  l * kLineBytes + (c ^ swizzle_mask(l)).  The mask is a move of bits of l: where l = a + b have no bit
+// in common, mask(l) = mask(a) ^ mask(b). Kernels use that to keep one masked column a thread and XOR constants into it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Byte offset of byte `column` of line `line`. kReadsElements: 4-byte elements are read one by one, 4 lines x 8 neighbours a warp,
-/// instead of 8 lines x 16 bytes: then the lines must move by two chunks each.
+/// kReadsElements: 4-byte elements are read one by one, 4 lines x 8 neighbours a warp, instead of 8 lines x 16 bytes: then
+/// neighbouring lines move by two chunks. Lines shorter than 128 bytes: as many lines as make one pass over the banks move together.
 template <int kLineBytes, bool kReadsElements>
-__device__ __forceinline__ int swizzled_offset(int line, int column) {
+__host__ __device__ constexpr int swizzle_mask(int line) {
   constexpr int kChunks = kLineBytes / 16;
-  const int chunk = column / 16;
-  int moved = 0;
   if constexpr (kReadsElements) {
-    moved = kChunks >= 8 ? chunk ^ (line % 4 * 2) : chunk ^ (line / 2 % 2 * 2);
+    return kChunks >= 8 ? line % 4 * 32 : line / 2 % 2 * 32;
   } else {
-    // Lines shorter than 128 bytes: 8 / kChunks lines together make one pass over the banks, and move together.
-    moved = kChunks >= 8 ? chunk ^ (line % 8) : chunk ^ (line / (8 / (kChunks < 8 ? kChunks : 8)) % kChunks);
+    return kChunks >= 8 ? line % 8 * 16 : line / (8 / (kChunks < 8 ? kChunks : 8)) % kChunks * 16;
   }
-  return line * kLineBytes + moved * 16 + column % 16;
 }

@@ -33,7 +33,7 @@ struct TileCopy {
   static constexpr int kThreadsPerLine = kVectorsPerLine < kThreads ? kVectorsPerLine : kThreads;
   static constexpr int kLinesPerPass = kThreads / kThreadsPerLine;
   static constexpr int kColumnPasses = kVectorsPerLine / kThreadsPerLine;
-  static constexpr int kLinePasses = kLines / kLinesPerPass;
+  static constexpr int kPasses = kLines / kLinesPerPass * kColumnPasses;
 
   const unsigned char* source;  ///< the next tile's first element
   long long tile_step_bytes;    ///< from one tile to the next, along k
@@ -53,31 +53,35 @@ struct TileCopy {
         first_line(static_cast<int>(threadIdx.x) / kThreadsPerLine),
         first_column(static_cast<int>(threadIdx.x) % kThreadsPerLine * kVecBytes) {}
 
-  /// Where byte `column` of line `line` lies in a tile in smem.
-  __device__ __forceinline__ static int offset(int line, int column) {
-    return swizzled_offset<kLineBytes, !kIsKContiguous && kElementBytes == 4>(line, column);
-  }
+  __device__ __forceinline__ static constexpr int mask(int line) { return swizzle_mask<kLineBytes, !kIsKContiguous && kElementBytes == 4>(line); }
 
-  /// Starts the copies of the next tile to smem address `smem`. `k_left`: elements of k from the tile's start to the end; none may be left.
-  __device__ __forceinline__ void start(unsigned smem, int k_left, int tile_k) {
+  /// Starts one of kParts shares of the copies of the next tile to smem address `smem`; the last share moves on to the tile after.
+  /// `k_left`: elements of k from the tile's start to the end; there may be none left, then all is zeros.
+  template <int kParts>
+  __device__ __forceinline__ void start(unsigned smem, int k_left, int tile_k, int part) {
     const int k_here = k_left < tile_k ? k_left : tile_k;
-    const int lines_left = kIsKContiguous ? lines_or_columns_left : k_here;
+    const int lines_left = !kIsKContiguous || k_left <= 0 ? k_here : lines_or_columns_left;
     const int columns_left = kIsKContiguous ? k_here * kElementBytes : lines_or_columns_left;
+    const int last_line = lines_left > 0 ? lines_left - 1 : 0;
+    const int smem_line = first_line * kLineBytes;
+    const int smem_column = first_column ^ mask(first_line);
 #pragma unroll
-    for (int column_pass = 0; column_pass < kColumnPasses; ++column_pass) {
-      const int column = first_column + column_pass * (kThreadsPerLine * kVecBytes);
-      const int bytes_left = columns_left - column < kVecBytes ? columns_left - column : kVecBytes;
-      const int bytes = bytes_left > 0 ? bytes_left : 0;
-      const unsigned source_column = bytes > 0 ? static_cast<unsigned>(column) : 0u;
-#pragma unroll
-      for (int line_pass = 0; line_pass < kLinePasses; ++line_pass) {
-        const int line = first_line + line_pass * kLinesPerPass;
-        const int last_line = lines_left > 0 ? lines_left - 1 : 0;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      if (pass * kParts / kPasses == part) {
+        const int next_lines = pass / kColumnPasses * kLinesPerPass;  // bits of lines and columns that no thread's first ones have
+        const int next_columns = pass % kColumnPasses * (kThreadsPerLine * kVecBytes);
+        const int line = first_line + next_lines;
+        const int column = first_column + next_columns;
+        const int bytes_left = columns_left - column < kVecBytes ? columns_left - column : kVecBytes;
+        const int bytes = bytes_left > 0 && (kIsKContiguous || line < lines_left) ? bytes_left : 0;
         const unsigned source_line = static_cast<unsigned>(line < last_line ? line : last_line);
-        copy_vector<kVecBytes>(smem + static_cast<unsigned>(offset(line, column)), source + (source_line * line_stride_bytes + source_column),
-                               kIsKContiguous || line < lines_left ? bytes : 0);
+        const unsigned source_column = bytes_left > 0 ? static_cast<unsigned>(column) : 0u;
+        copy_vector<kVecBytes>(smem + static_cast<unsigned>(smem_line + next_lines * kLineBytes + (smem_column ^ (mask(next_lines) ^ next_columns))),
+                               source + (source_line * line_stride_bytes + source_column), bytes);
       }
     }
-    source += k_left > tile_k ? tile_step_bytes : 0;  // stay inside the tensor past the last tile
+    if (part == kParts - 1) {
+      source += k_left > tile_k ? tile_step_bytes : 0;  // stay inside the tensor past the last tile
+    }
   }
 };
