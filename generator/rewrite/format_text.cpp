@@ -15,7 +15,8 @@ clang::format::FormatStyle emitted_style() {
   style.PointerAlignment = Style::PAS_Left;
   style.SortIncludes = Style::SI_Never;
   style.SortUsingDeclarations = Style::SUD_Never;
-  style.BreakStringLiterals = false;  // PTX text keeps its lines
+  style.BreakStringLiterals = false;   // PTX text keeps its lines
+  style.CommentPragmas = "^[/!<]*  ";  // indented comment lines are tables: no text is moved into them
   style.MaxEmptyLinesToKeep = 1;
   style.AllowShortIfStatementsOnASingleLine = Style::SIS_WithoutElse;
   style.FixNamespaceComments = false;
