@@ -5,7 +5,6 @@
 // Technique: register blocking. Each thread holds THREAD_M x THREAD_N sums; a CTA streams BLOCK_K-deep panels of A and B through
 //   two smem buffers, so that the next panel is on its way from gmem while this one is multiplied.
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
 
 #include "parts/annotations.cuh"
 #include "parts/gemm_problem.cuh"
@@ -43,31 +42,35 @@ struct Config {
 // ---- Rules: which configs exist ---------------------------------------------------------------------------------------------
 
 RULE("threads_fit", "a CTA has whole warps, at least 32 threads and at most what the device allows")
-constexpr bool threads_fit() {
-  return Config::kThreads % 32 == 0 && Config::kThreads >= 32 && Config::kThreads <= 512 && Config::kThreads <= DeviceLimits::max_threads_per_cta;
+__host__ __device__ constexpr bool threads_fit() {
+  return Config::kThreads % 32 == 0 && Config::kThreads >= 32 && Config::kThreads <= 512 &&
+         Config::kThreads <= DeviceLimits::max_threads_per_cta;
 }
 
 RULE("panel_is_shared_evenly", "every thread brings the same number of elements of a panel, at least one, at most 32")
-constexpr bool panel_is_shared_evenly() {
+__host__ __device__ constexpr bool panel_is_shared_evenly() {
   return Config::BLOCK_M * Config::BLOCK_K % Config::kThreads == 0 && Config::BLOCK_N * Config::BLOCK_K % Config::kThreads == 0 &&
          Config::BLOCK_M * Config::BLOCK_K >= Config::kThreads && Config::BLOCK_N * Config::BLOCK_K >= Config::kThreads &&
          Config::kLoadsA + Config::kLoadsB <= 32;
 }
 
-constexpr int registers_needed() {
+__host__ __device__ constexpr int registers_needed() {
   const int words = sizeof(Config::Accumulator) / 4;
   return words * (Config::THREAD_M * Config::THREAD_N + Config::THREAD_M + Config::THREAD_N + Config::kLoadsA + Config::kLoadsB) + 48;
 }
 
 RULE("registers_fit", "sums, operands and the panel in flight must fit a thread's registers")
-constexpr bool registers_fit() {
-  return registers_needed() <= DeviceLimits::max_registers_per_thread && registers_needed() * Config::kThreads <= DeviceLimits::registers_per_sm;
+__host__ __device__ constexpr bool registers_fit() {
+  return registers_needed() <= DeviceLimits::max_registers_per_thread &&
+         registers_needed() * Config::kThreads <= DeviceLimits::registers_per_sm;
 }
 
-constexpr long long smem_bytes() { return 2 * Config::kElementsPerBuffer * static_cast<long long>(sizeof(Config::Accumulator)); }
+__host__ __device__ constexpr long long smem_bytes() {
+  return 2 * Config::kElementsPerBuffer * static_cast<long long>(sizeof(Config::Accumulator));
+}
 
 RULE("smem_fits", "two panels of A and B must fit one CTA's shared memory")
-constexpr bool smem_fits() { return smem_bytes() <= DeviceLimits::max_smem_bytes; }
+__host__ __device__ constexpr bool smem_fits() { return smem_bytes() <= DeviceLimits::max_smem_bytes; }
 
 // ---- Launch -----------------------------------------------------------------------------------------------------------------
 
@@ -75,44 +78,52 @@ __host__ __device__ constexpr long long tiles_m(long long extent_m) { return (ex
 __host__ __device__ constexpr long long tiles_n(long long extent_n) { return (extent_n + Config::BLOCK_N - 1) / Config::BLOCK_N; }
 
 LAUNCH("grid_x")
-constexpr long long grid_x(long long extent_b, long long extent_m, long long extent_n) { return tiles_m(extent_m) * tiles_n(extent_n) * extent_b; }
-LAUNCH("block_x") constexpr long long block_x() { return Config::kThreads; }
-LAUNCH("dynamic_smem_bytes") constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
+__host__ __device__ constexpr long long grid_x(long long extent_b, long long extent_m, long long extent_n) {
+  return tiles_m(extent_m) * tiles_n(extent_n) * extent_b;
+}
+LAUNCH("block_x") __host__ __device__ constexpr long long block_x() { return Config::kThreads; }
+LAUNCH("dynamic_smem_bytes") __host__ __device__ constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
 
 // ---- Estimates for the analytic model: docs/adding-a-template.md --------------------------------------------------------------
 
-constexpr long long panels(long long extent_k) { return (extent_k + Config::BLOCK_K - 1) / Config::BLOCK_K; }
+__host__ __device__ constexpr long long panels(long long extent_k) { return (extent_k + Config::BLOCK_K - 1) / Config::BLOCK_K; }
 
-ESTIMATE("threads_per_cta") constexpr long long threads_per_cta() { return Config::kThreads; }
-ESTIMATE("smem_bytes_per_cta") constexpr long long smem_bytes_per_cta() { return smem_bytes(); }
-ESTIMATE("registers_per_thread") constexpr long long registers_per_thread() { return registers_needed(); }
-ESTIMATE("is_tensor_core") constexpr long long is_tensor_core() { return 0; }
-ESTIMATE("math_type_bytes") constexpr long long math_type_bytes() { return sizeof(Config::Accumulator); }
-ESTIMATE("tile_m") constexpr long long tile_m() { return Config::BLOCK_M; }
-ESTIMATE("tile_n") constexpr long long tile_n() { return Config::BLOCK_N; }
-ESTIMATE("tile_k") constexpr long long tile_k() { return Config::BLOCK_K; }
-ESTIMATE("stages") constexpr long long stages() { return 2; }
-ESTIMATE("group_m") constexpr long long group_m() { return 8; }
+ESTIMATE("threads_per_cta") __host__ __device__ constexpr long long threads_per_cta() { return Config::kThreads; }
+ESTIMATE("smem_bytes_per_cta") __host__ __device__ constexpr long long smem_bytes_per_cta() { return smem_bytes(); }
+ESTIMATE("registers_per_thread") __host__ __device__ constexpr long long registers_per_thread() { return registers_needed(); }
+ESTIMATE("is_tensor_core") __host__ __device__ constexpr long long is_tensor_core() { return 0; }
+ESTIMATE("math_type_bytes") __host__ __device__ constexpr long long math_type_bytes() { return sizeof(Config::Accumulator); }
+ESTIMATE("tile_m") __host__ __device__ constexpr long long tile_m() { return Config::BLOCK_M; }
+ESTIMATE("tile_n") __host__ __device__ constexpr long long tile_n() { return Config::BLOCK_N; }
+ESTIMATE("tile_k") __host__ __device__ constexpr long long tile_k() { return Config::BLOCK_K; }
+ESTIMATE("stages") __host__ __device__ constexpr long long stages() { return 2; }
+ESTIMATE("group_m") __host__ __device__ constexpr long long group_m() { return 8; }
 ESTIMATE("ctas")
-constexpr long long ctas(long long extent_b, long long extent_m, long long extent_n) { return grid_x(extent_b, extent_m, extent_n); }
-ESTIMATE("k_steps") constexpr long long k_steps(long long extent_k) { return panels(extent_k); }
+__host__ __device__ constexpr long long ctas(long long extent_b, long long extent_m, long long extent_n) {
+  return grid_x(extent_b, extent_m, extent_n);
+}
+ESTIMATE("k_steps") __host__ __device__ constexpr long long k_steps(long long extent_k) { return panels(extent_k); }
 ESTIMATE("math_flops_per_cta")
-constexpr long long math_flops_per_cta(long long extent_k) { return 2ll * Config::BLOCK_M * Config::BLOCK_N * Config::BLOCK_K * panels(extent_k); }
+__host__ __device__ constexpr long long math_flops_per_cta(long long extent_k) {
+  return 2ll * Config::BLOCK_M * Config::BLOCK_N * Config::BLOCK_K * panels(extent_k);
+}
 ESTIMATE("gmem_bytes_per_cta")
-constexpr long long gmem_bytes_per_cta(long long extent_k) {
+__host__ __device__ constexpr long long gmem_bytes_per_cta(long long extent_k) {
   return panels(extent_k) * Config::BLOCK_K *
-         (Config::BLOCK_M * static_cast<long long>(sizeof(Config::ElementA)) + Config::BLOCK_N * static_cast<long long>(sizeof(Config::ElementB)));
+         (Config::BLOCK_M * static_cast<long long>(sizeof(Config::ElementA)) +
+          Config::BLOCK_N * static_cast<long long>(sizeof(Config::ElementB)));
 }
 ESTIMATE("smem_bytes_read_per_cta")
-constexpr long long smem_bytes_read_per_cta(long long extent_k) {
-  return panels(extent_k) * Config::BLOCK_K * Config::kThreads * (Config::THREAD_M + Config::THREAD_N) * static_cast<long long>(sizeof(Config::Accumulator));
+__host__ __device__ constexpr long long smem_bytes_read_per_cta(long long extent_k) {
+  return panels(extent_k) * Config::BLOCK_K * Config::kThreads * (Config::THREAD_M + Config::THREAD_N) *
+         static_cast<long long>(sizeof(Config::Accumulator));
 }
 ESTIMATE("smem_bytes_written_per_cta")
-constexpr long long smem_bytes_written_per_cta(long long extent_k) {
+__host__ __device__ constexpr long long smem_bytes_written_per_cta(long long extent_k) {
   return panels(extent_k) * Config::BLOCK_K * (Config::BLOCK_M + Config::BLOCK_N) * static_cast<long long>(sizeof(Config::Accumulator));
 }
 ESTIMATE("copy_instructions_per_cta")
-constexpr long long copy_instructions_per_cta(long long extent_k) {
+__host__ __device__ constexpr long long copy_instructions_per_cta(long long extent_k) {
   return panels(extent_k) * (Config::kLoadsA + Config::kLoadsB) * Config::kThreads / 32;
 }
 
@@ -135,8 +146,8 @@ __device__ __forceinline__ int panel_k(int index) {
 }
 
 /// gmem -> registers: the panel that starts at k. What lies outside the problem is 0.
-__device__ __forceinline__ void load_panel(const Config::ElementA* A, const Config::ElementB* B, const GemmProblem& problem, long long first_m,
-                                           long long first_n, long long first_k, PanelRegisters& panel) {
+__device__ __forceinline__ void load_panel(const Config::ElementA* A, const Config::ElementB* B, const GemmProblem& problem,
+                                           long long first_m, long long first_n, long long first_k, PanelRegisters& panel) {
 #pragma unroll
   for (int i = 0; i < Config::kLoadsA; ++i) {
     const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
@@ -214,9 +225,9 @@ __device__ __forceinline__ void multiply_panel(const Config::Accumulator* buffer
 }
 
 /// Hands a thread's sums to the epilogue, kVecN neighbouring columns at a time.
-__device__ __forceinline__ void store_tile(const Config::Accumulator (&sums)[Config::THREAD_M][Config::THREAD_N], const GemmProblem& problem,
-                                           const EpilogueArgs& epilogue, long long b, long long first_m, long long first_n, int thread_m,
-                                           int thread_n) {
+__device__ __forceinline__ void store_tile(const Config::Accumulator (&sums)[Config::THREAD_M][Config::THREAD_N],
+                                           const GemmProblem& problem, const EpilogueArgs& epilogue, long long b, long long first_m,
+                                           long long first_n, int thread_m, int thread_n) {
 #pragma unroll
   for (int i = 0; i < Config::THREAD_M; ++i) {
     const long long m = first_m + row_in_tile(thread_m, i);
@@ -240,7 +251,7 @@ __device__ __forceinline__ void store_tile(const Config::Accumulator (&sums)[Con
 
 COMPUTES("out[b,m,n] = epilogue(sum[k](A[b,m,k] * B[b,k,n]))")
 REQUIRES_ARCH("sm_80")
-extern "C" __global__ void __launch_bounds__(Config::kThreads)
+extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
     gemm_simt(const Config::ElementA* A, const Config::ElementB* B, GemmProblem problem, EpilogueArgs epilogue) {
   alignas(16) extern __shared__ unsigned char smem[];
   Config::Accumulator* buffers = reinterpret_cast<Config::Accumulator*>(smem);

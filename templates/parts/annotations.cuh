@@ -35,7 +35,7 @@
 /// Limits of the target as constants a RULE may name. The values here are sm_80's, for reading and compiling the template as it
 /// stands; the generator reads the names as variables and puts the limits of the target in.
 struct DeviceLimits {
-  static constexpr long long max_smem_bytes = 166912;      // CUDA Programming Guide, technical specifications: 163 KB opt-in on 8.0
+  static constexpr long long max_smem_bytes = 166912;  // CUDA Programming Guide, technical specifications: 163 KB opt-in on 8.0
   static constexpr long long smem_bytes_per_sm = 167936;
   static constexpr long long max_threads_per_cta = 1024;
   static constexpr long long max_registers_per_thread = 255;

@@ -21,8 +21,8 @@ HOOK("epilogue_args") struct EpilogueArgs {
 /// Outputs of the elements (b, m, n + i), i < count <= kVec, whose sums are acc[i]. All of them lie inside the problem.
 HOOK("epilogue_store")
 template <int kVec>
-__device__ __forceinline__ void epilogue_store(const EpilogueArgs& args, long long b, long long m, long long n, const Accumulator (&acc)[kVec],
-                                               int count) {
+__device__ __forceinline__ void epilogue_store(const EpilogueArgs& args, long long b, long long m, long long n,
+                                               const Accumulator (&acc)[kVec], int count) {
   Accumulator* out = args.out + b * args.out_stride_b + m * args.out_stride_m + n * args.out_stride_n;
   store_vector<kVec>(out, args.out_stride_n, count, acc);
 }

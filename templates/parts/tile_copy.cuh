@@ -38,9 +38,9 @@ struct TileCopy {
   const unsigned char* source;  ///< the next tile's first element
   long long tile_step_bytes;    ///< from one tile to the next, along k
   unsigned line_stride_bytes;
-  int lines_or_columns_left;    ///< lines of m, or bytes of m, from the tile's start to the end of the problem
-  int first_line;               ///< of this thread
-  int first_column;             ///< of this thread, in bytes
+  int lines_or_columns_left;  ///< lines of m, or bytes of m, from the tile's start to the end of the problem
+  int first_line;             ///< of this thread
+  int first_column;           ///< of this thread, in bytes
 
   /// `tile`: the first tile's first element. `left`: elements of m (or n) from there to the end of the problem, at least 1.
   template <typename Element>
@@ -53,7 +53,9 @@ struct TileCopy {
         first_line(static_cast<int>(threadIdx.x) / kThreadsPerLine),
         first_column(static_cast<int>(threadIdx.x) % kThreadsPerLine * kVecBytes) {}
 
-  __device__ __forceinline__ static constexpr int mask(int line) { return swizzle_mask<kLineBytes, !kIsKContiguous && kElementBytes == 4>(line); }
+  __device__ __forceinline__ static constexpr int mask(int line) {
+    return swizzle_mask < kLineBytes, !kIsKContiguous && kElementBytes == 4 > (line);
+  }
 
   /// Starts one of kParts shares of the copies of the next tile to smem address `smem`; the last share moves on to the tile after.
   /// `k_left`: elements of k from the tile's start to the end; there may be none left, then all is zeros.
@@ -76,8 +78,9 @@ struct TileCopy {
         const int bytes = bytes_left > 0 && (kIsKContiguous || line < lines_left) ? bytes_left : 0;
         const unsigned source_line = static_cast<unsigned>(line < last_line ? line : last_line);
         const unsigned source_column = bytes_left > 0 ? static_cast<unsigned>(column) : 0u;
-        copy_vector<kVecBytes>(smem + static_cast<unsigned>(smem_line + next_lines * kLineBytes + (smem_column ^ (mask(next_lines) ^ next_columns))),
-                               source + (source_line * line_stride_bytes + source_column), bytes);
+        copy_vector<kVecBytes>(
+            smem + static_cast<unsigned>(smem_line + next_lines * kLineBytes + (smem_column ^ (mask(next_lines) ^ next_columns))),
+            source + (source_line * line_stride_bytes + source_column), bytes);
       }
     }
     if (part == kParts - 1) {

@@ -21,5 +21,6 @@ __device__ __forceinline__ TileCoordinate locate_tile(unsigned index, unsigned t
   const unsigned first_m = in_batch / tiles_of_group * group_m;
   const unsigned in_group = in_batch % tiles_of_group;
   const unsigned group_height = tiles_m - first_m < group_m ? tiles_m - first_m : group_m;
-  return TileCoordinate{static_cast<int>(batch), static_cast<int>(first_m + in_group % group_height), static_cast<int>(in_group / group_height)};
+  return TileCoordinate{static_cast<int>(batch), static_cast<int>(first_m + in_group % group_height),
+                        static_cast<int>(in_group / group_height)};
 }
