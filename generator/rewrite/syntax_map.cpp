@@ -217,9 +217,9 @@ class Mapper {
   }
 
   void add_choice(const clang::ConditionalOperator& choice) {
-    const bool is_one_type =
-        context_.hasSameType(choice.getTrueExpr()->IgnoreParens()->getType(), choice.getFalseExpr()->IgnoreParens()->getType()) &&
-        !choice.isTypeDependent() && !choice.isGLValue();
+    const bool is_one_type = !choice.isTypeDependent() && !choice.isGLValue() &&
+                             context_.hasSameUnqualifiedType(choice.getTrueExpr()->IgnoreParenImpCasts()->getType(),
+                                                             choice.getFalseExpr()->IgnoreParenImpCasts()->getType());
     const auto is_sequence = [](const clang::Expr* arm) {
       const auto* binary = llvm::dyn_cast<clang::BinaryOperator>(arm->IgnoreImplicit());
       return binary != nullptr && (binary->isAssignmentOp() || binary->isCommaOp());
