@@ -19,8 +19,8 @@ struct OpSpecSyntax;
 struct OpSpec {
   std::string name;
   std::string file_name;
-  std::string functions_file;                       ///< `functions = "my_ops.cuh"`, relative to the spec; empty when absent
-  std::vector<std::string> called_names;            ///< functions called in the body that are not built in
+  std::string functions_file;             ///< `functions = "my_ops.cuh"`, relative to the spec; empty when absent
+  std::vector<std::string> called_names;  ///< functions called in the body that are not built in
   std::shared_ptr<const OpSpecSyntax> syntax;
 };
 
@@ -28,7 +28,12 @@ struct OpSpec {
 using FileReader = std::function<Result<std::string>(const std::string& relative_path)>;
 
 /// Parses TOML and notation. All mistakes of the file are reported at once: on failure `diagnostics` has them and the result is null.
-std::shared_ptr<const OpSpec> parse_op_spec(std::string_view text, const std::string& file_name, const FileReader& read_file, Diagnostics& diagnostics);
+std::shared_ptr<const OpSpec> parse_op_spec(std::string_view text, const std::string& file_name, const FileReader& read_file,
+                                            Diagnostics& diagnostics);
+
+/// Checks one shape against a program: every dim has a value, sizes stay addressable, subscripts stay inside their axes, each output
+/// is covered exactly once. For shapes that do not come from the spec (command line, query, launch).
+void check_problem(const Program& program, const Problem& problem, Diagnostics& diagnostics);
 
 /// Resolves names, infers extents and types, expands sugar, inlines user functions, orders statements.
 std::shared_ptr<const Program> check_op_spec(const OpSpec& spec, const UserFunctions& functions, Diagnostics& diagnostics);

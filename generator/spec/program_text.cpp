@@ -47,6 +47,7 @@ int level_of(Function function) {
 }
 
 std::string number_text(double value, DType dtype) {
+  if (dtype == DType::kBool) return value != 0 ? "true" : "false";
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (!is_float(dtype)) return fmt::format("{:.0f}", value);
@@ -153,14 +154,21 @@ std::string print_properties(const DataProperties& properties) {
   return text;
 }
 
+/// A free stride is "any" again.
+std::string strides_text(const Tensor& tensor) {
+  std::string text;
+  for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {
+    const IntExpr& stride = tensor.strides[axis];
+    const bool is_any = stride.op() == IntExpr::Op::kVar && stride.name() == fmt::format("{}.stride{}", tensor.name, axis);
+    text += fmt::format("{}\"{}\"", axis == 0 ? "" : ", ", is_any ? "any" : stride.to_text());
+  }
+  return "[" + text + "]";
+}
+
 std::string print_tensor(const Tensor& tensor) {
   std::string text = fmt::format("{} = {{ dtype = \"{}\", shape = {}", tensor.name, to_text(tensor.dtype), quoted_list(tensor.shape));
   if (tensor.role != TensorRole::kIn) text += fmt::format(", role = \"{}\"", to_text(tensor.role));
-  if (tensor.has_any_strides) {
-    text += ", strides = \"any\"";
-  } else if (tensor.strides != row_major_strides(tensor.shape)) {
-    text += ", strides = " + quoted_list(tensor.strides);
-  }
+  if (tensor.strides != row_major_strides(tensor.shape)) text += ", strides = " + strides_text(tensor);
   if (tensor.align_bytes != kDefaultAlignBytes) text += fmt::format(", align = {}", tensor.align_bytes);
   if (tensor.is_const) text += ", const = true";
   text += print_properties(tensor.properties);

@@ -12,9 +12,9 @@ namespace kw::generator {
 
 struct UserFunction {
   std::string name;
-  std::vector<DType> parameter_types;   ///< f32, f64, i32, i64 or bool
+  std::vector<DType> parameter_types;  ///< f32, f64, i32, i64 or bool
   DType return_type = DType::kF32;
-  ExprRef body;                         ///< over kParameter nodes
+  ExprRef body;  ///< over kParameter nodes
 };
 using UserFunctions = std::map<std::string, UserFunction>;
 

@@ -1,0 +1,41 @@
+// The second step of the line: OpSpec -> Program. Declarations, sugar, statements, extents and shapes, in this order; a step
+// goes on after a mistake, so that one run reports them all.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/spec/checker.h"
+#include "generator/spec/op_spec.h"
+#include "generator/spec/sugar.h"
+
+namespace kw::generator {
+
+namespace {
+
+std::shared_ptr<const Program> check(const OpSpec& spec, const UserFunctions& functions, Diagnostics& diagnostics, bool is_partial) {
+  Diagnostics found;
+  CheckContext context{.spec = spec, .syntax = *spec.syntax, .functions = functions, .diagnostics = found, .is_partial = is_partial};
+  context.program.name = spec.name;
+  context.program.tune = spec.syntax->tune;
+  declare_accumulate(context);
+  declare_dims(context);
+  declare_scalars(context);
+  declare_tensors(context);
+  declare_indices(context);
+  if (!spec.syntax->has_body_errors) {
+    check_statements(context, expand_sugar(context));
+    finish_indices(context);
+  }
+  if (!is_partial) check_all_used(context);
+  if (!is_partial && !found.has_errors()) make_problems(context);
+  for (const Error& error : found.errors()) diagnostics.add(error);
+  if (found.has_errors()) return nullptr;
+  return std::make_shared<const Program>(std::move(context.program));
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> check_op_spec(const OpSpec& spec, const UserFunctions& functions, Diagnostics& diagnostics) {
+  return check(spec, functions, diagnostics, false);
+}
+
+void check_what_parsed(const OpSpec& spec, Diagnostics& diagnostics) { check(spec, {}, diagnostics, true); }
+
+}  // namespace kw::generator
