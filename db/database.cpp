@@ -58,6 +58,9 @@ class SqliteDatabase final : public Database {
   Result<std::vector<OpRow>> ops(const std::string& name_or_identity) override {
     return reading([&] { return find_ops(*connection_, name_or_identity); });
   }
+  Result<std::vector<TrialRecord>> records_of(const std::string& op_identity, const std::string& variant_id) override {
+    return reading([&] { return find_records(*connection_, op_identity, variant_id); });
+  }
   Result<std::vector<RefusalSummary>> refusals_of(const TrialKey& key) override {
     return reading([&] { return find_refusals(*connection_, key); });
   }

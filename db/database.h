@@ -17,6 +17,7 @@ namespace kw::db {
 
 struct OpRow {
   std::string identity, name, canonical_text;
+  std::string spec_json = {};  ///< texts of the spec's files, as first stored: a query and an export need no file
 };
 /// `dims_text` is Problem::to_text(); alignment class is part of it.
 struct ProblemRow {
@@ -154,6 +155,9 @@ class Database {
   virtual Result<std::vector<QueryCandidate>> candidates(const QueryRequest& request) = 0;
   /// Ops whose name or identity matches; all when empty.
   virtual Result<std::vector<OpRow>> ops(const std::string& name_or_identity) = 0;
+  /// Newest rows with status ok or predicted of an op (its identity) and of a variant (its id); an empty one means all. At least one is
+  /// given.
+  virtual Result<std::vector<TrialRecord>> records_of(const std::string& op_identity, const std::string& variant_id) = 0;
   virtual Result<std::vector<RefusalSummary>> refusals_of(const TrialKey& key_without_variant) = 0;
 
   virtual Result<DatabaseInfo> info() = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -66,21 +67,27 @@ Result<std::int64_t> count_trials(Connection& connection) {
   return count.value_or(0);
 }
 
+/// Identity, dims, device model, toolchain major, protocol name and protocol JSON.
+using GroupKey = std::tuple<std::string, std::string, std::string, std::int64_t, std::string, std::string>;
+
 struct Winner {
+  std::string group;  ///< for people
   std::string variant, source_hash;
   double median_us = 0;
 };
 
-Result<std::map<std::string, Winner>> winners_of(Connection& connection, const std::string& schema) {
-  std::map<std::string, Winner> winners;
+Result<std::map<GroupKey, Winner>> winners_of(Connection& connection, const std::string& schema) {
+  std::map<GroupKey, Winner> winners;
   KW_TRY_VOID(connection.each(
       "SELECT op_identity, coalesce(op_name, ''), dims_text, device_model, nvrtc_major, protocol_name, protocol_json, "
       "template_name, config, arch, source_hash, median_us FROM " +
           schema + ".winner",
       [&winners](const Statement& row) {
-        const std::string key = fmt::format("op {} ({}) problem {} device {} nvrtc {} protocol {}", row.text(0).substr(0, 12), row.text(1),
-                                            row.text(2), row.text(3), row.integer(4), row.text(5));
-        winners[key] = {fmt::format("{} {} {}", row.text(7), row.text(9), row.text(8)), row.text(10), row.real(11)};
+        // An op's name is an alias and may differ on the other side: no part of the key.
+        const GroupKey key{row.text(0), row.text(2), row.text(3), row.integer(4), row.text(5), row.text(6)};
+        std::string group = fmt::format("op {} ({}) problem {} device {} nvrtc {} protocol {}", row.text(0).substr(0, 12), row.text(1),
+                                        row.text(2), row.text(3), row.integer(4), row.text(5));
+        winners[key] = {std::move(group), fmt::format("{} {} {}", row.text(7), row.text(9), row.text(8)), row.text(10), row.real(11)};
         return Status();
       }));
   return winners;
@@ -112,15 +119,15 @@ Result<std::vector<std::string>> diff_with(Connection& connection, const std::st
   for (const auto& [key, winner] : ours) {
     const auto found = theirs.find(key);
     if (found == theirs.end()) {
-      lines.push_back(fmt::format("{}: only here: {}", key, describe(winner)));
+      lines.push_back(fmt::format("{}: only here: {}", winner.group, describe(winner)));
     } else if (found->second.variant != winner.variant || found->second.source_hash != winner.source_hash) {
       const bool is_same_config = found->second.variant == winner.variant;
-      lines.push_back(fmt::format("{}: here {}, there {}{}", key, describe(winner), describe(found->second),
+      lines.push_back(fmt::format("{}: here {}, there {}{}", winner.group, describe(winner), describe(found->second),
                                   is_same_config ? ", of another source text" : ""));
     }
   }
   for (const auto& [key, winner] : theirs) {
-    if (!ours.contains(key)) lines.push_back(fmt::format("{}: only there: {}", key, describe(winner)));
+    if (!ours.contains(key)) lines.push_back(fmt::format("{}: only there: {}", winner.group, describe(winner)));
   }
   std::sort(lines.begin(), lines.end());
   return lines;

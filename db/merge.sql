@@ -3,8 +3,8 @@
 -- Temporary maps give our id for each of their ids.
 -- SPDX-License-Identifier: Apache-2.0
 
-INSERT INTO main.op (identity, canonical_text)
-SELECT identity, canonical_text FROM other.op WHERE true ORDER BY op_id ON CONFLICT DO NOTHING;
+INSERT INTO main.op (identity, canonical_text, spec_json)
+SELECT identity, canonical_text, spec_json FROM other.op WHERE true ORDER BY op_id ON CONFLICT DO NOTHING;
 CREATE TEMP TABLE op_map AS
 SELECT t.op_id AS theirs, m.op_id AS ours FROM other.op AS t JOIN main.op AS m ON m.identity = t.identity;
 INSERT INTO main.op_alias (op_id, name)
@@ -52,7 +52,7 @@ SELECT key, cubin_hash, log_hash, registers, spill_store_bytes, spill_load_bytes
 FROM other.binary WHERE key <> '' ORDER BY binary_id ON CONFLICT DO NOTHING;
 CREATE TEMP TABLE binary_map AS
 SELECT t.binary_id AS theirs, m.binary_id AS ours, t.cubin_hash, t.log_hash FROM other.binary AS t JOIN main.binary AS m ON m.key = t.key
-WHERE t.key <> '';
+WHERE t.key <> '' AND m.key <> '';  -- the second term lets the partial index serve
 UPDATE main.binary SET cubin_hash = coalesce(main.binary.cubin_hash, x.cubin_hash), log_hash = coalesce(main.binary.log_hash, x.log_hash)
 FROM temp.binary_map AS x WHERE x.ours = main.binary.binary_id AND (main.binary.cubin_hash IS NULL OR main.binary.log_hash IS NULL);
 -- Binaries without a key (a compile that failed) belong to one trial: they come only with a trial that is new here.

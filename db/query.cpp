@@ -176,15 +176,35 @@ Result<std::vector<QueryCandidate>> find_candidates(Connection& connection, cons
 Result<std::vector<OpRow>> find_ops(Connection& connection, const std::string& name_or_identity) {
   std::vector<OpRow> ops;
   KW_TRY_VOID(connection.each(
-      "SELECT o.identity, coalesce(a.name, ''), o.canonical_text FROM op AS o LEFT JOIN op_alias AS a ON a.op_id = o.op_id WHERE ?1 = '' "
+      "SELECT o.identity, coalesce(a.name, ''), o.canonical_text, o.spec_json FROM op AS o LEFT JOIN op_alias AS a ON a.op_id = o.op_id "
+      "WHERE ?1 = '' "
       "OR a.name "
       "= ?1 OR o.identity = ?1 OR (length(?1) >= ?2 AND substr(o.identity, 1, length(?1)) = ?1) ORDER BY 2, 1",
       [&ops](const Statement& row) {
-        ops.push_back({row.text(0), row.text(1), row.text(2)});
+        ops.push_back({row.text(0), row.text(1), row.text(2), row.text(3)});
         return Status();
       },
       name_or_identity, static_cast<std::int64_t>(kMinIdentityPrefix)));
   return ops;
+}
+
+Result<std::vector<TrialRecord>> find_records(Connection& connection, const std::string& op_identity, const std::string& variant_id) {
+  std::vector<std::int64_t> ids;
+  KW_TRY_VOID(connection.each(
+      "SELECT n.trial_id FROM newest_trial AS n JOIN problem AS p ON p.problem_id = n.problem_id JOIN op AS o ON o.op_id = p.op_id JOIN "
+      "variant AS v ON v.variant_id = n.variant_id WHERE n.status IN ('ok', 'predicted') AND (?1 = '' OR o.identity = ?1) AND (?2 = '' OR "
+      "v.name = ?2) ORDER BY n.unix_time_s DESC, n.trial_id DESC",
+      [&ids](const Statement& row) {
+        ids.push_back(row.integer(0));
+        return Status();
+      },
+      op_identity, variant_id));
+  std::vector<TrialRecord> records;
+  for (const std::int64_t id : ids) {
+    KW_TRY(TrialRecord record, read_trial(connection, id, variant_id.empty() ? Payload::kPlanOnly : Payload::kAll));
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 Result<std::vector<RefusalSummary>> find_refusals(Connection& connection, const TrialKey& key) {

@@ -10,7 +10,8 @@
 CREATE TABLE op (
   op_id          INTEGER PRIMARY KEY,
   identity       TEXT NOT NULL UNIQUE CHECK (length(identity) > 0),
-  canonical_text TEXT NOT NULL
+  canonical_text TEXT NOT NULL,
+  spec_json      TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE op_alias (

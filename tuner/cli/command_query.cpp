@@ -104,6 +104,7 @@ Result<int> run_query(const Invocation& invocation) {
   described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096");
   described.add_options()("device-model", po::value<std::string>(), "ask for this device model, for example \"NVIDIA H200\"");
   described.add_options()("any-device", po::bool_switch(), "accept a kernel measured on another device model");
+  described.add_options()("warm", po::bool_switch(), "rows timed with the inputs in L2");
   described.add_options()("cubin", po::value<std::string>(), "write the compiled kernel to this file");
   described.add_options()("json", po::bool_switch(), "answer as JSON, with the launch plan evaluated at the shape");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "query", std::move(described), {"op"}));
@@ -115,6 +116,7 @@ Result<int> run_query(const Invocation& invocation) {
   options.set = fmt::format("{}", fmt::join(parsed.list("set"), ","));
   options.device_model = parsed.text("device-model");
   options.allows_other_device = parsed.flag("any-device");
+  options.is_warm_l2 = parsed.flag("warm");
   KW_TRY(const QueryAnswer answer, answer_query(options, *services));
   if (parsed.has("cubin") && answer.record) {
     if (answer.record->binary.cubin.empty())

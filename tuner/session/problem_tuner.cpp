@@ -229,12 +229,8 @@ Result<ProblemSummary> ProblemTuner::summary() {
     for (const db::TrialRecord& row : early_rows)
       if (row.trial.status != TrialStatus::kOk) ++summary.num_by_status[row.trial.status];
   }
-  for (const db::TrialRecord& row : rows) {
-    const bool is_usable = row.trial.status == TrialStatus::kOk || row.trial.status == TrialStatus::kPredicted;
-    if (!is_usable) continue;
-    if (!summary.winner || (summary.is_predicted && row.key.variant.predicted_us < summary.winner->key.variant.predicted_us))
-      summary.winner = row;
-  }
+  key.protocol = services_.has_device() ? protocol_row(final_) : model_protocol_row();
+  KW_TRY(summary.winner, services_.has_device() ? database->winner(key) : database->predicted_best(key));
   return summary;
 }
 

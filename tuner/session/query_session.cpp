@@ -66,6 +66,20 @@ MatchKind kind_of(const Legal& entry) {
   return entry.distance <= kNearDistance ? MatchKind::kNear : MatchKind::kModelled;
 }
 
+/// Rows of two protocols are never compared: the full protocol's stay, an early rung's only where there are no others. Predictions stay.
+void drop_other_protocols(std::vector<db::QueryCandidate>& candidates, bool is_warm_l2) {
+  Protocol wanted = Protocol::final_rung();
+  Protocol early = Protocol::early_rung();
+  wanted.is_cold_l2 = early.is_cold_l2 = !is_warm_l2;
+  const auto has = [](const std::string& name) {
+    return [name](const db::QueryCandidate& candidate) { return candidate.record.key.protocol.name == name; };
+  };
+  const std::string kept = std::any_of(candidates.begin(), candidates.end(), has(wanted.name())) ? wanted.name() : early.name();
+  std::erase_if(candidates, [&](const db::QueryCandidate& candidate) {
+    return candidate.record.trial.status == TrialStatus::kOk && candidate.record.key.protocol.name != kept;
+  });
+}
+
 /// Better kinds first; within a kind: the same problem by time, near ones by distance then time, the rest by the model.
 bool is_better(const Legal& a, const Legal& b) {
   const auto rank = [](const Legal& e) {
@@ -102,7 +116,10 @@ std::string explain(const Legal& entry, MatchKind kind) {
 }
 
 Result<db::OpRow> find_op(db::Database& database, const std::string& name) {
-  KW_TRY(const std::vector<db::OpRow> rows, database.ops(name));
+  KW_TRY(std::vector<db::OpRow> rows, database.ops(name));
+  const auto same_op = [](const db::OpRow& a, const db::OpRow& b) { return a.identity == b.identity; };
+  std::sort(rows.begin(), rows.end(), [](const db::OpRow& a, const db::OpRow& b) { return a.identity < b.identity; });
+  rows.erase(std::unique(rows.begin(), rows.end(), same_op), rows.end());  // an op has a row for each of its names
   if (rows.size() == 1) return rows.front();
   if (rows.size() > 1) {
     std::string list;
@@ -155,6 +172,7 @@ Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services
   request.device_model = options.device_model.empty() ? services.device_row().model : options.device_model;
   request.allows_other_device = options.allows_other_device;
   KW_TRY(std::vector<db::QueryCandidate> candidates, database->candidates(request));
+  drop_other_protocols(candidates, options.is_warm_l2);
   std::string first_refusal;
   const std::size_t num_stored = candidates.size();
   std::vector<Legal> legal = legal_candidates(std::move(candidates), answer.asked, first_refusal);
