@@ -38,6 +38,7 @@ std::string arguments_text(const ExportModel& model) {
         "  /// after the other; two launches that may run at the same time need two of them.\n"
         "  void* zeroed_workspace = nullptr;\n  std::size_t zeroed_workspace_bytes = 0;\n";
   }
+  text += "  int kernel = -1;  ///< -1: chosen by shape; 0 .. num_kernels - 1: that one, for comparisons\n";
   return text + "};\n";
 }
 
@@ -49,7 +50,7 @@ constexpr std::string_view kStatus = R"(enum class {0}Status : int {{
   kMisaligned = 4,           ///< a pointer is less aligned than the op's spec promises
   kWorkspaceTooSmall = 5,
   kUnsupportedDevice = 6,    ///< the current device cannot run any of the kernels
-  kUnsupportedShape = 7,     ///< no kernel takes this shape (a grid past the device's limits)
+  kUnsupportedShape = 7,     ///< no kernel, or not the one asked for, takes this shape
   kCudaError = 8,            ///< the CUDA run-time refused; cudaGetLastError() tells why
 }};
 )";
@@ -69,6 +70,8 @@ std::string header_text(const ExportModel& model) {
   text +=
       "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\ntypedef struct CUstream_st* cudaStream_t;  // as in the CUDA run-time\n\n";
   text += fmt::format(fmt::runtime(kStatus), type) + "\n";
+  text += fmt::format("/// Kernels of this file; the last one takes every shape.\nconstexpr int {}_num_kernels = {};\n\n", op,
+                      model.kernels.size());
   text += arguments_text(model) + "\n";
   text += fmt::format("/// \"a pointer is null\", for messages.\nconst char* {}_status_text({}Status status);\n\n", op, type);
   if (model.has_workspace) {

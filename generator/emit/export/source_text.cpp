@@ -132,7 +132,11 @@ constexpr std::string_view kKernelStruct = R"(struct Kernel {{
 std::string select_text(const ExportModel& model) {
   std::string text =
       "// The kernel tuned for this shape (distance 0) or nearest to it, else the one for every shape; null: this device runs none.\n"
-      "inline const Kernel* select_kernel(const Variables& v, const Device& device) {\n";
+      "inline const Kernel* select_kernel(const Variables& v, const Device& device, int wanted) {\n";
+  text += fmt::format(
+      "  if (wanted >= 0) {{\n    if (wanted >= {0}) return nullptr;\n    const Kernel& kernel = kKernels[wanted];\n"
+      "    return kernel.runs_on(device) && kernel.accepts(v, device) ? &kernel : nullptr;\n  }}\n",
+      model.kernels.size());
   if (!model.request->kernels.empty()) {
     std::string is_empty, distance;
     for (std::size_t i = 0; i < model.dims.size(); ++i) {
@@ -191,7 +195,7 @@ std::string public_functions_text(const ExportModel& model) {
           "\nstd::size_t {0}_{1}(const {2}Arguments& arguments) {{\n  using namespace {3};\n  const Variables v = "
           "variables_of(arguments);\n"
           "  Device device;\n  if (current_device(device) != cudaSuccess) return 0;\n"
-          "  const Kernel* const kernel = select_kernel(v, device);\n"
+          "  const Kernel* const kernel = select_kernel(v, device, arguments.kernel);\n"
           "  return kernel == nullptr ? 0 : static_cast<std::size_t>(kernel->workspace(v).{4});\n}}\n",
           op, name, type, scope, member);
     };
@@ -200,7 +204,8 @@ std::string public_functions_text(const ExportModel& model) {
   }
   text += fmt::format(
       "\nconst char* {0}_kernel_name(const {1}Arguments& arguments) {{\n  using namespace {2};\n  Device device;\n"
-      "  const Kernel* const kernel = current_device(device) == cudaSuccess ? select_kernel(variables_of(arguments), device) : nullptr;\n"
+      "  const Kernel* const kernel = current_device(device) == cudaSuccess ? select_kernel(variables_of(arguments), device, "
+      "arguments.kernel) : nullptr;\n"
       "  return kernel == nullptr ? \"none\" : kernel->name;\n}}\n",
       op, type, scope);
   text += fmt::format(
@@ -208,7 +213,7 @@ std::string public_functions_text(const ExportModel& model) {
       "  const Variables v = variables_of(arguments);\n"
       "  if (const {1}Status status = check_arguments(arguments, v); status != {1}Status::kOk) return status;\n"
       "  Device device;\n  if (current_device(device) != cudaSuccess) return {1}Status::kCudaError;\n"
-      "  const Kernel* const kernel = select_kernel(v, device);\n"
+      "  const Kernel* const kernel = select_kernel(v, device, arguments.kernel);\n"
       "  if (kernel == nullptr) {{\n"
       "    return kKernels[{3}].runs_on(device) ? {1}Status::kUnsupportedShape : {1}Status::kUnsupportedDevice;\n  }}\n",
       op, type, scope, model.kernels.size() - 1);

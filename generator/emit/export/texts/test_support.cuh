@@ -182,3 +182,32 @@ inline std::vector<std::int64_t> positions(std::int64_t count, std::mt19937_64& 
   }
   return chosen;
 }
+
+// Random elements: standard normal when low == high, else uniform in [low, high).
+struct Fill {
+  double low, high;
+  bool is_whole, is_sorted;
+};
+template <typename T>
+inline void fill(std::vector<T>& data, Fill how, std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform(how.low, how.high > how.low ? how.high : how.low + 1);
+  std::vector<double> values(data.size());
+  for (double& value : values) {
+    value = how.low == how.high ? normal(random) : uniform(random);
+    if (how.is_whole) value = std::floor(value);
+  }
+  if (how.is_sorted) std::sort(values.begin(), values.end());
+  for (std::size_t i = 0; i < data.size(); ++i) encode(values[i], data[i]);
+}
+
+// Elements from the first to the last one of a tensor, both counted; 0 when it is empty.
+inline std::int64_t span(std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides) {
+  std::int64_t elements = 1;
+  const std::int64_t* stride = strides.begin();
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) return 0;
+    elements += (extent - 1) * *stride++;
+  }
+  return elements;
+}
