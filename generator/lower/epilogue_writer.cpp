@@ -258,7 +258,7 @@ class EpilogueWriter {
     std::vector<LoweredValue> operands;
     for (const int operand : entry.operands) {
       KW_TRY(LoweredValue value, lower(operand));
-      operands.push_back(std::move(value));
+      operands.push_back(entry.is_per_lane ? hoisted(operand, value) : std::move(value));
     }
     Result<LoweredValue> value =
         entry.node->kind == Kind::kCast ? operations_.cast(entry.node->dtype, operands[0]) : operations_.call(*entry.node, operands);

@@ -184,7 +184,8 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   FusionGroup group;
   for (const Statement& statement : program.statements) {
     KW_TRY(const ExprRef value, inliner.inlined(statement));
-    inliner.define(statement, value);
+    // A read of a tensor is its value before the kernel; the checker makes an intermediate of a value that is read back.
+    if (!statement.is_tensor) inliner.define(statement, value);
     if (statement.is_tensor) group.outputs.push_back({statement.target, statement.subscripts, statement.indices, value});
   }
   if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));

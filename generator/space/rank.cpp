@@ -1,11 +1,11 @@
 // The analytic model: a time for each config from the template's estimates and the device's rates. No measurement enters here.
-// time = max(SM time, L2 time, DRAM time) + overheads, at the maximum clock. The SM time walks the CTAs of the busiest SM in
-// rounds of co-resident CTAs; the DRAM time counts what a wave of CTAs reads anew when the operands do not fit in L2.
-// It ranks configs of one problem; its absolute times are estimates, shown as "predicted".
-// SPDX-License-Identifier: Apache-2.0
+// time = the largest of SM, L2 and DRAM time + a tenth of the others + overheads, at the maximum clock. The SM time walks the CTAs of the
+// busiest SM in rounds of co-resident CTAs; the DRAM time counts what a wave of CTAs reads anew when the operands do not fit in L2. It
+// ranks configs of one problem; its absolute times are estimates, shown as "predicted". SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "generator/space/config_space.h"
@@ -15,12 +15,15 @@ namespace kw::generator {
 namespace {
 
 // Starting values of the model; the measured ones are from an H200 (docs/findings).
-constexpr double kSmemBytesPerClockSm = 128;  // one wavefront of 32 banks of 4 bytes a clock
-constexpr double kL2BytesPerClockOneSm = 64;  // an SM alone cannot draw more from L2
-constexpr double kLoadLatencyClocks = 600;    // gmem -> smem, between an L2 hit and a DRAM access
-constexpr double kStepSyncClocks = 50;        // barrier and first fragment loads of a k step
-constexpr double kCopyInstructionClocks = 4;  // a warp-level copy of 16 bytes a lane, in the load-store unit
-constexpr double kEpilogueClocks = 1200;      // reads, conversion and stores of one tile, latency part
+constexpr double kSmemBytesPerClockSm = 128;   // one wavefront of 32 banks of 4 bytes a clock
+constexpr double kL2BytesPerClockOneSm = 64;   // an SM alone cannot draw more from L2
+constexpr double kLoadLatencyClocks = 600;     // gmem -> smem, between an L2 hit and a DRAM access
+constexpr double kL2BytesPerClockBusySm = 39;  // an SM's share when all of them pull
+constexpr double kLateShare = 0.05;            // of a load's latency that deeper pipelines hide and shallow ones show
+constexpr double kOverlapLoss = 0.1;           // of the bounds that are not the largest: overlap is never perfect
+constexpr double kStepSyncClocks = 50;         // barrier and first fragment loads of a k step
+constexpr double kCopyInstructionClocks = 4;   // a warp-level copy of 16 bytes a lane, in the load-store unit
+constexpr double kEpilogueClocks = 1200;       // reads, conversion and stores of one tile, latency part
 constexpr double kLaunchOverheadUs = 2.0;
 constexpr double kSplitReduceUs = 1.5;             // the last CTA of a tile waits for its peers and sums
 constexpr double kReservedSmemBytesPerCta = 1024;  // CUDA Programming Guide, compute capability 8.0 and later
@@ -151,9 +154,10 @@ Round round_clocks(const Numbers& n, double resident, double rate) {
   round.smem = resident * (n.smem_traffic / kSmemBytesPerClockSm + n.copy_instructions * kCopyInstructionClocks);
   const double one_cta_math = n.flops / (rate * share(warps));
   // One CTA's own chain of k steps: with one stage a load is waited for in full, with more they overlap.
-  const double wait_per_step = n.stages < 2 ? kLoadLatencyClocks : kStepSyncClocks;
+  const double latency = kLoadLatencyClocks + n.gmem_bytes / std::max(1.0, n.k_steps) / kL2BytesPerClockBusySm;
   const double in_flight = std::max(1.0, n.stages - 1);
-  const double chain = std::max(one_cta_math + n.k_steps * wait_per_step, n.k_steps * kLoadLatencyClocks / in_flight);
+  const double wait_per_step = n.stages < 2 ? latency : kStepSyncClocks + kLateShare * latency / in_flight;
+  const double chain = std::max(one_cta_math + n.k_steps * wait_per_step, n.k_steps * latency / in_flight);
   const double epilogue = kEpilogueClocks + resident * n.tile_m * n.tile_n * 4 / kL2BytesPerClockOneSm;
   const double fill = kLoadLatencyClocks;
   round.total = std::max({round.math, round.smem, chain}) + fill + epilogue;
@@ -199,8 +203,17 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
   // Fill, k-step latency and epilogue are what the SM time has beyond its math and shared-memory bounds.
   const double fixed_us = kLaunchOverheadUs + (n.workspace_bytes > 0 ? kSplitReduceUs : 0);
   result.overhead_us = fixed_us + sm_us - std::max(result.math_us, result.smem_us);
-  result.time_us = fixed_us + std::max({sm_us, result.l2_us, result.dram_us});
+  const double bound_us = std::max({sm_us, result.l2_us, result.dram_us});
+  result.time_us = fixed_us + bound_us + kOverlapLoss * (sm_us + result.l2_us + result.dram_us - bound_us);
   return result;
+}
+
+/// Order of Config::to_text() without making the texts: names are equal and sorted, so the first value that differs decides.
+bool has_smaller_text(const Config& a, const Config& b) {
+  for (auto left = a.values.begin(), right = b.values.begin(); left != a.values.end(); ++left, ++right) {
+    if (left->second != right->second) return std::to_string(left->second) < std::to_string(right->second);
+  }
+  return false;
 }
 
 }  // namespace
@@ -212,7 +225,6 @@ std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& con
   const ProblemNumbers problem = problem_numbers(context);
   struct Entry {
     RankedConfig ranked;
-    std::string text;
     bool is_dominated = false;
   };
   std::vector<Entry> entries;
@@ -225,17 +237,20 @@ std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& con
     const Numbers numbers = numbers_of(estimates, values, problem);
     entry.ranked.prediction = predict(numbers, problem, context.limits);
     entry.is_dominated = numbers.is_dominated;
-    entry.text = entry.ranked.config.to_text();
     entries.push_back(std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    const Entry& a = entries[left];
+    const Entry& b = entries[right];
     if (a.is_dominated != b.is_dominated) return b.is_dominated;
     if (a.ranked.prediction.time_us != b.ranked.prediction.time_us) return a.ranked.prediction.time_us < b.ranked.prediction.time_us;
-    return a.text < b.text;
+    return has_smaller_text(a.ranked.config, b.ranked.config);
   });
   std::vector<RankedConfig> ranked;
   ranked.reserve(entries.size());
-  for (Entry& entry : entries) ranked.push_back(std::move(entry.ranked));
+  for (const std::size_t position : order) ranked.push_back(std::move(entries[position].ranked));
   return ranked;
 }
 

@@ -1,0 +1,176 @@
+// The text of the epilogue hook: what is read, how it is computed, where it goes. Whether the text compiles and computes is tested
+// by the golden files (tests/emit) and on the device.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/lower/lower.h"
+#include "generator/lower/names.h"
+#include "tests/catch.h"
+#include "tests/plan/programs.h"
+
+using namespace kw;
+using namespace kw::generator;
+using namespace kw::generator::testing;
+using Names = std::vector<std::string>;
+using Catch::Matchers::Contains;
+
+namespace {
+
+LoweredEpilogue lower(const Program& program) {
+  const TemplatePattern pattern = *parse_template_pattern("out[b,m,n] = epilogue(sum[k](A[b,m,k] * B[b,k,n]))");
+  const auto groups = plan_groups(program);
+  REQUIRE(groups);
+  std::string why_not;
+  const auto matches = unify(pattern, groups->front(), program, why_not);
+  INFO(why_not);
+  REQUIRE_FALSE(matches.empty());
+  const auto lowered = lower_epilogue(matches.front(), program);
+  REQUIRE(lowered);
+  return *lowered;
+}
+
+/// The example with another value for out.
+Program with_value(const ExprRef& value, DType out = DType::kF16) {
+  Program program = matmul_bias_relu();
+  program.tensors[3].dtype = out;
+  program.statements[1].value = value;
+  return program;
+}
+
+ExprRef acc() { return read("acc", Names{"m", "n"}); }
+std::string store_of(const Program& program) { return lower(program).hooks.at("epilogue_store"); }
+
+}  // namespace
+
+TEST_CASE("the example's epilogue reads the bias, computes and stores") {
+  const LoweredEpilogue lowered = lower(matmul_bias_relu());
+  CHECK(lowered.hooks.at("epilogue_args") == "{\n  const Half* bias;\n  Half* out;\n  long long out_stride_m;\n}");
+  CHECK(lowered.hooks.at("epilogue_store") ==
+        "{\n"
+        "  float bias_values[kVec] = {};\n"
+        "  load_vector<kVec>(args.bias + n, 1, count, bias_values);\n"
+        "  float out_values[kVec];\n"
+        "#pragma unroll\n"
+        "  for (int i = 0; i < kVec; ++i) {\n"
+        "    out_values[i] = relu(acc[i] + bias_values[i]);\n"
+        "  }\n"
+        "  store_vector<kVec>(args.out + m * args.out_stride_m + n, 1, count, out_values);\n"
+        "}");
+  CHECK(lowered.support == "/// max(x, 0); NaN stays NaN.\n__device__ __forceinline__ float relu(float x) { return x < 0 ? 0 : x; }\n");
+  REQUIRE(lowered.fields.size() == 3);
+  CHECK(lowered.fields[0].kind == PlanField::Kind::kTensor);
+  CHECK(lowered.fields[0].source == "bias");
+  CHECK(lowered.fields[2].kind == PlanField::Kind::kInt64);
+  CHECK(lowered.fields[2].value.to_text() == "N");
+}
+
+TEST_CASE("a vector over m is read once before the loop") {
+  Program program = with_value(acc() * read("rows", Names{"m"}));
+  program.tensors[2] = program.tensors[0];
+  program.tensors[2].name = "rows";
+  program.tensors[2].shape = {IntExpr::variable("M")};
+  program.tensors[2].strides = {IntExpr(1)};
+  const std::string text = store_of(program);
+  CHECK_THAT(text, Contains("  const float rows_value = to_accumulator<float>(args.rows[m]);\n"));
+  CHECK_THAT(text, Contains("out_values[i] = acc[i] * rows_value;"));
+}
+
+TEST_CASE("scalars are fields, derived ones are computed once from dims") {
+  Program program = with_value(acc() * scalar("scale") * scalar("alpha") + read("bias", Names{"n"}));
+  program.scalars.push_back({"alpha", nullptr, DType::kF32});
+  program.scalars.push_back({"scale", call(Function::kDiv, {number(1), call(Function::kSqrt, {dim("K")})}), DType::kF32});
+  const LoweredEpilogue lowered = lower(program);
+  CHECK_THAT(lowered.hooks.at("epilogue_store"), Contains("const float scale = 1.0f / sqrtf(static_cast<float>(args.dim_K));"));
+  CHECK_THAT(lowered.hooks.at("epilogue_store"), Contains("acc[i] * scale * args.alpha + bias_values[i]"));
+  CHECK_THAT(lowered.hooks.at("epilogue_args"), Contains("long long dim_K;") && Contains("float alpha;"));
+}
+
+TEST_CASE("a read under where stays in its branch unless it is surely inside the tensor") {
+  const ExprRef condition = call(Function::kLt, {make_index("n"), number(8, DType::kI64)}, DType::kBool);
+  const ExprRef shifted = read("bias", {call(Function::kSub, {make_index("n"), number(8, DType::kI64)}, DType::kI64)});
+  const std::string lazy = store_of(with_value(call(Function::kWhere, {condition, acc(), shifted})));
+  CHECK_THAT(lazy, Contains("out_values[i] = n + i < 8 ? acc[i] : to_accumulator<float>(args.bias["));
+  CHECK_THAT(lazy, Contains("if (i >= count)"));
+  const std::string safe = store_of(with_value(call(Function::kWhere, {condition, acc(), read("bias", Names{"n"})})));
+  CHECK_THAT(safe, Contains("load_vector<kVec>(args.bias + n, 1, count, bias_values);"));
+  CHECK_THAT(safe, !Contains("if (i >= count)"));
+}
+
+TEST_CASE("an expression used twice is named, x ^ 2 is a product") {
+  const std::string text = store_of(with_value(call(Function::kPow, {acc() + read("bias", Names{"n"}), number(2)})));
+  CHECK_THAT(text, Contains("    const float value = acc[i] + bias_values[i];\n"));
+  CHECK_THAT(text, Contains("out_values[i] = value * value;"));
+}
+
+TEST_CASE("casts round through the element type") {
+  const std::string text = store_of(with_value(cast(DType::kBF16, acc()) + read("bias", Names{"n"})));
+  CHECK_THAT(text, Contains("to_accumulator<float>(from_accumulator<BFloat16>(acc[i])) + bias_values[i]"));
+}
+
+TEST_CASE("an 8-bit integer output saturates") {
+  const std::string text = store_of(with_value(acc() + read("bias", Names{"n"}), DType::kI8));
+  CHECK_THAT(text, Contains("int out_values[kVec];"));
+  CHECK_THAT(text, Contains("out_values[i] = saturate_i8(acc[i] + bias_values[i]);"));
+}
+
+TEST_CASE("max and min propagate NaN and integer division floors") {
+  const ExprRef row = call(Function::kFloorDiv, {make_index("m"), number(3, DType::kI64)}, DType::kI64);
+  const LoweredEpilogue lowered =
+      lower(with_value(call(Function::kMax, {acc() + read("bias", Names{"n"}), call(Function::kMul, {row, number(0.5)})})));
+  CHECK_THAT(lowered.hooks.at("epilogue_store"), Contains("const float uniform = static_cast<float>(floor_div(m, 3)) * 0.5f;"));
+  CHECK_THAT(lowered.hooks.at("epilogue_store"), Contains("maximum(acc[i] + bias_values[i], uniform)"));
+  CHECK_THAT(lowered.support, Contains("long long floor_div(long long a, long long b)") && Contains("a > b || a != a ? a : b"));
+}
+
+TEST_CASE("several outputs are all computed before the first is stored") {
+  Program program = matmul_bias_relu();
+  Builder builder("op");
+  builder.program = program;
+  builder.tensor("raw", DType::kF32, {"N", "M"}, TensorRole::kOut);
+  builder.statement_at("raw", at({"n", "m"}), {"n", "m"}, acc(), true);
+  const std::string text = store_of(builder.program);
+  const std::size_t store = text.find("store_vector");
+  CHECK(text.find("raw_values[i] = acc[i]") < store);
+  CHECK_THAT(text, Contains("store_vector<kVec>(args.raw + m + n * args.raw_stride_n, args.raw_stride_n, count, raw_values);"));
+}
+
+TEST_CASE("a tensor that is updated in place is read before it is stored, through one pointer") {
+  Program program = matmul_bias_relu();
+  program.tensors[3].role = TensorRole::kInOut;
+  program.statements[1].value = acc() + read("out", Names{"m", "n"}) + read("bias", Names{"n"});
+  const LoweredEpilogue lowered = lower(program);
+  const std::string text = lowered.hooks.at("epilogue_store");
+  CHECK(text.find("load_vector<kVec>(args.out") < text.find("store_vector<kVec>(args.out"));
+  CHECK_THAT(lowered.hooks.at("epilogue_args"), Contains("  Half* out;") && !Contains("const Half* out"));
+}
+
+TEST_CASE("a gathered read goes through its index tensor") {
+  Program program = with_value(acc() + read("bias", {read("table", Names{"m"}, DType::kI64)}));
+  Builder builder("op");
+  builder.program = program;
+  builder.tensor("table", DType::kI32, {"M"});
+  const std::string text = store_of(builder.program);
+  CHECK_THAT(text, Contains("const long long table_value = to_accumulator<long long>(args.table[m]);"));
+  CHECK_THAT(text, Contains("const float bias_value = to_accumulator<float>(args.bias[table_value]);"));
+}
+
+TEST_CASE("names that are words of C++ or hide a function get another spelling") {
+  Program program = with_value(acc() * scalar("relu") + read("bias", Names{"n"}));
+  program.scalars.push_back({"relu", call(Function::kSqrt, {dim("K")}), DType::kF32});
+  program.tensors[2].name = "float";
+  program.statements[1].value = rewrite(program.statements[1].value, [](const ExprRef& node) -> ExprRef {
+    return node->name == "bias" ? read("float", Names{"n"}) : nullptr;
+  });
+  const LoweredEpilogue lowered = lower(program);
+  CHECK_THAT(lowered.hooks.at("epilogue_args"), Contains("const Half* float_2;"));
+  CHECK_THAT(lowered.hooks.at("epilogue_store"), Contains("const float relu_2 = sqrtf("));
+}
+
+TEST_CASE("literals read back to the same value") {
+  CHECK(literal(0.1, "float") == "0.1f");
+  CHECK(literal(1, "double") == "1.0");
+  CHECK(literal(1e30, "float") == "1e+30f");
+  CHECK(literal(-1e39, "float") == "-__int_as_float(0x7f800000)");
+  CHECK(literal(3, "long long") == "3");
+  CHECK(literal(5e9, "long long") == "5000000000ll");
+  CHECK(element_type_name(DType::kE4M3) == "E4M3");
+  CHECK(value_type_name(DType::kF16, DType::kF64) == "double");
+}
