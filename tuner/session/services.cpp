@@ -115,7 +115,18 @@ Result<CompilePool*> Services::compile_pool() {
 Result<GpuWorker*> Services::gpu_worker() {
   if (worker_ == nullptr) {
     KW_CHECK(device_.has_value(), "a GPU worker needs a device");
-    KW_TRY(worker_, GpuWorker::start({.worker_command = options_.executable, .device_ordinal = device_->ordinal}));
+    GpuWorkerOptions worker;
+    worker.worker_command = options_.executable;
+    worker.device_ordinal = device_->ordinal;
+    worker.fill_cubin = [this](Arch arch) -> Result<std::string> {
+      KW_TRY(const generator::TemplateLibrary* library, templates());
+      KW_TRY(CompilePool * pool, compile_pool());
+      const auto source = library->sources().find("support/fill_inputs.cuh");
+      if (source == library->sources().end()) return fail(Stage::kDevice, Code::kInternal, "templates/support/fill_inputs.cuh is missing");
+      return compile_fill_kernels(*pool, source->second, arch);
+    };
+    worker.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    KW_TRY(worker_, GpuWorker::start(std::move(worker)));
   }
   return worker_.get();
 }

@@ -48,6 +48,7 @@ VerificationSource::VerificationSource(const generator::Program& program, Proble
 Result<std::shared_ptr<const VerificationData>> VerificationSource::make(const Problem& problem, std::uint64_t seed) const {
   auto data = std::make_shared<VerificationData>();
   data->problem = problem;
+  KW_TRY_VOID(check_input_fills(program_, problem));
   data->fills = input_fills(program_, problem, seed);
   for (const generator::Scalar& scalar : program_.scalars)
     if (scalar.value == nullptr) data->scalars[scalar.name] = kLaunchScalarValue;
