@@ -22,3 +22,23 @@ __device__ __forceinline__ unsigned atom_inc_acq_rel(unsigned* gmem, unsigned la
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(gmem), "r"(last) : "memory");
   return old;
 }
+
+/// 4, 8 and 16 bytes as 32-bit words; the address is aligned to the whole.
+__device__ __forceinline__ void ld_global_b32(const void* gmem, unsigned& w0) {
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(w0) : "l"(gmem) : "memory");
+}
+__device__ __forceinline__ void ld_global_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w0), "=r"(w1) : "l"(gmem) : "memory");
+}
+__device__ __forceinline__ void ld_global_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w0), "=r"(w1), "=r"(w2), "=r"(w3) : "l"(gmem) : "memory");
+}
+__device__ __forceinline__ void st_global_b32(void* gmem, unsigned w0) {
+  asm volatile("st.global.b32 [%0], %1;" ::"l"(gmem), "r"(w0) : "memory");
+}
+__device__ __forceinline__ void st_global_v2_b32(void* gmem, unsigned w0, unsigned w1) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(gmem), "r"(w0), "r"(w1) : "memory");
+}
+__device__ __forceinline__ void st_global_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2, unsigned w3) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "r"(w0), "r"(w1), "r"(w2), "r"(w3) : "memory");
+}

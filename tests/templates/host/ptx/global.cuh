@@ -14,3 +14,22 @@ inline unsigned atom_inc_acq_rel(unsigned* gmem, unsigned last) {
   *gmem = old >= last ? 0 : old + 1;
   return old;
 }
+
+inline void ld_global_b32(const void* gmem, unsigned& w0) { std::memcpy(&w0, gmem, 4); }
+inline void ld_global_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
+  ld_global_b32(gmem, w0);
+  ld_global_b32(static_cast<const char*>(gmem) + 4, w1);
+}
+inline void ld_global_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
+  ld_global_v2_b32(gmem, w0, w1);
+  ld_global_v2_b32(static_cast<const char*>(gmem) + 8, w2, w3);
+}
+inline void st_global_b32(void* gmem, unsigned w0) { std::memcpy(gmem, &w0, 4); }
+inline void st_global_v2_b32(void* gmem, unsigned w0, unsigned w1) {
+  st_global_b32(gmem, w0);
+  st_global_b32(static_cast<char*>(gmem) + 4, w1);
+}
+inline void st_global_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2, unsigned w3) {
+  st_global_v2_b32(gmem, w0, w1);
+  st_global_v2_b32(static_cast<char*>(gmem) + 8, w2, w3);
+}
