@@ -1,0 +1,26 @@
+// Every golden file is taken by the compiler of the tool, for its own architecture and a later one.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/templates/nvrtc.h"
+
+TEST_CASE("each golden file compiles without a spill") {
+  int num_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(KW_SOURCE_DIR) + "/tests/golden")) {
+    if (entry.path().extension() != ".cu") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    ++num_files;
+    for (const char* arch : {"sm_80", "sm_90"}) {
+      const kw::template_tests::NvrtcResult result = kw::template_tests::compile(text.str(), arch);
+      INFO(entry.path().filename() << " for " << arch << "\n" << result.log);
+      CHECK(result.is_compiled);
+      CHECK(result.spill_bytes == 0);
+      CHECK(result.log.find("warning") == std::string::npos);
+    }
+  }
+  CHECK(num_files >= 8);
+}

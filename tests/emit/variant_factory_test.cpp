@@ -1,0 +1,158 @@
+// From a program and a template to contexts and variants: what is refused and why, and what the launch plan says.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "generator/emit/variant.h"
+#include "tests/catch.h"
+#include "tests/emit/golden_cases.h"
+#include "tests/plan/programs.h"
+
+using namespace kw;
+using namespace kw::generator;
+using namespace kw::generator::testing;
+using Catch::Matchers::Contains;
+using Names = std::vector<std::string>;
+
+namespace {
+
+VariantFactory factory_of(const std::string& name, const Program& program, Arch arch = Arch::kSm80) {
+  const auto factory = VariantFactory::create(library(), *library().find(name), program, arch);
+  if (!factory) FAIL(to_text(factory.error()));
+  return *factory;
+}
+
+std::string refusal(const std::string& name, const Program& program) {
+  const auto factory = VariantFactory::create(library(), *library().find(name), program, Arch::kSm80);
+  REQUIRE_FALSE(factory);
+  CHECK(factory.error().code == Code::kNotSupported);
+  return factory.error().message;
+}
+
+Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem result;
+  result.dims = {{"M", m}, {"N", n}, {"K", k}};
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the library finds both templates and knows them by name") {
+  CHECK(library().find("gemm_simt") != nullptr);
+  CHECK(library().find("gemm_sm80_mma") != nullptr);
+  CHECK(library().find("gemm_nothing") == nullptr);
+  CHECK_FALSE(TemplateLibrary::load("/nonexistent"));
+}
+
+TEST_CASE("types that a template does not serve are refused with the rule and the types") {
+  const std::string text = refusal("gemm_sm80_mma", matmul_bias_relu(DType::kF64));
+  CHECK_THAT(text, Contains("gemm_sm80_mma: A is f64, B is f64, accumulate is f32: element_types: "));
+  std::vector<std::string> refusals;
+  const auto factories = factories_for(library(), matmul_bias_relu(DType::kF64), Arch::kSm80, refusals);
+  REQUIRE(factories.size() == 1);
+  CHECK(factories[0].info().name == "gemm_simt");
+  CHECK(refusals.size() == 1);
+}
+
+TEST_CASE("an operand with an offset is refused by name") {
+  Program program = matmul_bias_relu();
+  const ExprRef shifted = call(Function::kAdd, {make_index("k"), number(3, DType::kI64)}, DType::kI64);
+  program.statements[0].value = reduce(ReduceOp::kSum, {"k"}, read("A", {make_index("m"), shifted}) * read("B", Names{"n", "k"}));
+  CHECK_THAT(refusal("gemm_simt", program), Contains("operand A is read from element 3 on"));
+}
+
+TEST_CASE("what no kernel makes yet is one refusal for all templates") {
+  Program program = matmul_bias_relu();
+  program.statements[1].value = reduce(ReduceOp::kSoftmax, {"n"}, program.statements[1].value);
+  std::vector<std::string> refusals;
+  CHECK(factories_for(library(), program, Arch::kSm80, refusals).empty());
+  REQUIRE(refusals.size() == 1);
+  CHECK_THAT(refusals[0], Contains("not made yet: softmax"));
+}
+
+TEST_CASE("the context of a problem has the template's variables") {
+  const VariantFactory factory = factory_of("gemm_sm80_mma", matmul_bias_relu());
+  Problem odd = problem(7, 16, 100);
+  odd.align_bytes["A"] = 2;
+  const auto context = factory.space_context(odd, generic_device(Arch::kSm80));
+  REQUIRE(context);
+  CHECK(context->problem.at("extent_b") == 1);
+  CHECK(context->problem.at("extent_m") == 7);
+  CHECK(context->problem.at("A_stride_m") == 100);
+  CHECK(context->problem.at("A_stride_k") == 1);
+  CHECK(context->problem.at("A_align") == 2);
+  CHECK(context->problem.at("B_align") == 16);
+  CHECK(context->bindings.at("A_IS_K_CONTIGUOUS") == 1);
+  CHECK(context->bindings.at("size_bytes.ElementA") == 2);
+  CHECK(context->epilogue_bytes == 2 * (16 + 7 * 16));
+}
+
+TEST_CASE("a problem without a dim, or with a negative one, is an error that names it") {
+  const VariantFactory factory = factory_of("gemm_simt", matmul_bias_relu());
+  Problem lacking = problem(7, 16, 100);
+  lacking.dims.erase("K");
+  const auto without = factory.space_context(lacking, generic_device(Arch::kSm80));
+  REQUIRE_FALSE(without);
+  CHECK_THAT(without.error().message, Contains("gives no value for K"));
+  const auto negative = factory.space_context(problem(-1, 16, 100), generic_device(Arch::kSm80));
+  REQUIRE_FALSE(negative);
+  CHECK_THAT(negative.error().message, Contains("M = -1: must not be negative"));
+}
+
+TEST_CASE("the example has at least 300 configs on every architecture that run with wide copies") {
+  for (const Arch arch : {Arch::kSm80, Arch::kSm86, Arch::kSm90, Arch::kSm120}) {
+    const VariantFactory factory = factory_of("gemm_sm80_mma", matmul_bias_relu(), arch);
+    const auto context = factory.space_context(problem(1024, 4096, 4096), generic_device(arch));
+    REQUIRE(context);
+    const auto space = ConfigSpace::enumerate(*context);
+    if (!space) FAIL(to_text(space.error()));
+    CHECK(space->kept().size() >= 300);
+  }
+}
+
+TEST_CASE("[tune] values reach the space of the template that has them") {
+  Program program = matmul_bias_relu();
+  program.tune.values["STAGES"] = {3};
+  const auto mma = factory_of("gemm_sm80_mma", program).space_context(problem(64, 64, 64), generic_device(Arch::kSm80));
+  REQUIRE(mma);
+  CHECK(mma->overrides.count("STAGES") == 1);
+  const auto simt = factory_of("gemm_simt", program).space_context(problem(64, 64, 64), generic_device(Arch::kSm80));
+  REQUIRE(simt);
+  CHECK(simt->overrides.empty());
+  program.tune.values["STAGE"] = {3};
+  const auto typo = factory_of("gemm_sm80_mma", program).space_context(problem(64, 64, 64), generic_device(Arch::kSm80));
+  REQUIRE(typo);
+  const auto space = ConfigSpace::enumerate(*typo);
+  REQUIRE_FALSE(space);
+  CHECK_THAT(space.error().message, Contains("did you mean STAGES?"));
+}
+
+TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
+  const VariantFactory factory = factory_of("gemm_sm80_mma", matmul_bias_relu());
+  const auto variant = factory.emit(default_config(factory.info()));
+  if (!variant) FAIL(to_text(variant.error()) << variant.error().detail);
+  const LaunchPlan& plan = variant->plan;
+  REQUIRE(plan.launches.size() == 1);
+  CHECK(plan.launches[0].kernel == variant->id);
+  CHECK_THAT(variant->source, Contains(variant->id + "("));
+  const IntBindings bindings = problem(1000, 4096, 4096).bindings(plan);
+  CHECK(*plan.launches[0].grid[0].evaluate(bindings) == 8 * 32);
+  CHECK(*problem(0, 4096, 4096).bindings(plan).find("M") == std::pair<const std::string, std::int64_t>{"M", 0});
+  CHECK(*plan.launches[0].grid[0].evaluate(problem(0, 4096, 4096).bindings(plan)) == 0);
+  std::vector<std::string> names;
+  for (const PlanParameter& parameter : plan.launches[0].parameters) names.push_back(parameter.name);
+  REQUIRE(names.size() >= 4);
+  CHECK(Names(names.begin(), names.begin() + 4) == Names{"A", "B", "problem", "epilogue"});
+  CHECK(first_broken_constraint(plan, problem(1000, 4096, 4096)).empty());
+  CHECK_THAT(first_broken_constraint(plan, problem(1000, 4096, 4097)), Contains("a_vector_alignment"));
+  CHECK(to_json(*launch_plan_from_json(to_json(plan))) == to_json(plan));
+}
+
+TEST_CASE("a config that is not of the template is an error") {
+  const VariantFactory factory = factory_of("gemm_simt", matmul_bias_relu());
+  Config config = default_config(factory.info());
+  config.values.erase("BLOCK_M");
+  const auto lacking = factory.emit(config);
+  REQUIRE_FALSE(lacking);
+  CHECK_THAT(lacking.error().message, Contains("the config has no value for BLOCK_M"));
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// f64_softplus, made from the template gemm_simt for sm_80.
+//
+//   acc[m,n] = sum[k](A[m,k] * B[k,n])
+//   out[m,n] = log(1.0 + exp(acc[m,n]))
+//
+// Config: BLOCK_K=16,BLOCK_M=64,BLOCK_N=32,THREAD_M=4,THREAD_N=4
+
+struct GemmProblem {
+  long long extent_b;
+  long long extent_m;
+  long long extent_n;
+  long long extent_k;
+  long long A_stride_b;
+  long long A_stride_m;
+  long long A_stride_k;
+  long long B_stride_b;
+  long long B_stride_k;
+  long long B_stride_n;
+};
+
+struct TileCoordinate {
+  int batch;
+  int tile_m;
+  int tile_n;
+};
+
+/// `index` counts tiles of all batches: 0 .. batches * tiles_m * tiles_n - 1. group_m == 1 walks along n
+/// first.
+__device__ __forceinline__ TileCoordinate locate_tile(unsigned index, unsigned tiles_m, unsigned tiles_n,
+                                                      unsigned group_m) {
+  const unsigned tiles = tiles_m * tiles_n;
+  const unsigned batch = index / tiles;
+  const unsigned in_batch = index % tiles;
+  const unsigned tiles_of_group = group_m * tiles_n;
+  const unsigned first_m = in_batch / tiles_of_group * group_m;
+  const unsigned in_group = in_batch % tiles_of_group;
+  const unsigned group_height = tiles_m - first_m < group_m ? tiles_m - first_m : group_m;
+  return TileCoordinate{static_cast<int>(batch), static_cast<int>(first_m + in_group % group_height),
+                        static_cast<int>(in_group / group_height)};
+}
+
+template <typename Acc, typename Plain>
+__device__ __forceinline__ Acc to_accumulator(Plain x) {
+  return static_cast<Acc>(x);
+}
+
+template <typename Acc, typename Plain>
+__device__ __forceinline__ Plain round_to(Acc value, Plain) {
+  return static_cast<Plain>(value);
+}
+
+/// from_accumulator<T>(value): the element of type T nearest to `value` (even on a tie).
+template <typename T, typename Acc>
+__device__ __forceinline__ T from_accumulator(Acc value) {
+  return round_to(value, T{});
+}
+
+// ---- Config -------------------------------------------------------------------------------------
+
+struct Config {
+  using ElementA = double;
+  using ElementB = double;
+  using Accumulator = double;
+  static constexpr bool A_IS_K_CONTIGUOUS = true;  ///< neighbouring threads read along k, else along m
+  static constexpr bool B_IS_N_CONTIGUOUS = true;  ///< neighbouring threads read along n, else along k
+  static constexpr int BLOCK_M = 64;               ///< rows of a CTA's output tile
+  static constexpr int BLOCK_N = 32;               ///< columns of a CTA's output tile
+  static constexpr int BLOCK_K = 16;               ///< depth of a panel
+  static constexpr int THREAD_M = 4;               ///< rows of a thread's part
+  static constexpr int THREAD_N = 4;               ///< columns of a thread's part
+
+  static constexpr int kThreadsM = BLOCK_M / THREAD_M;
+  static constexpr int kThreadsN = BLOCK_N / THREAD_N;
+  static constexpr int kThreads = kThreadsM * kThreadsN;
+  static constexpr int kVecM =
+      THREAD_M < 4 ? THREAD_M : 4;  ///< neighbouring rows of a thread: one wide smem load
+  static constexpr int kVecN = 4;   ///< neighbouring columns of a thread: one wide smem load, one wide store
+  static constexpr int kPitchA =
+      BLOCK_M + 4;  ///< elements from one k to the next; the pad spreads a column over the banks
+  static constexpr int kPitchB = BLOCK_N + 4;
+  static constexpr int kElementsPerBuffer = BLOCK_K * (kPitchA + kPitchB);
+  static constexpr int kLoadsA =
+      BLOCK_M * BLOCK_K / kThreads;  ///< elements of a panel that one thread brings
+  static constexpr int kLoadsB = BLOCK_N * BLOCK_K / kThreads;
+};
+
+__device__ __forceinline__ void st_global_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2,
+                                                 unsigned w3) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "r"(w0), "r"(w1), "r"(w2), "r"(w3)
+               : "memory");
+}
+
+/// kVec elements seen as 32-bit words: the compiler does not join small elements to wide accesses by itself.
+template <typename T, int kVec>
+union ElementWords {
+  T elements[kVec];
+  unsigned words[kVec * sizeof(T) < 4 ? 1 : kVec * sizeof(T) / 4];
+};
+
+/// Alignment, in bytes, of the accesses to kVec elements of element_bytes: at most 16; 0 when they are no
+/// whole words.
+__host__ __device__ constexpr int wide_access_bytes(int vec, int element_bytes) {
+  return vec * element_bytes % 16 == 0 ? 16 : vec * element_bytes == 8 ? 8 : vec * element_bytes == 4 ? 4 : 0;
+}
+
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void store_words(void* pointer, const unsigned (&words)[kWords]) {
+#pragma unroll
+  for (int i = 0; i < kWords; i += 4) {
+    st_global_v4_b32(static_cast<unsigned*>(pointer) + i, words[i], words[i + 1], words[i + 2], words[i + 3]);
+  }
+}
+
+/// pointer[i * stride] = values[i] for i < count, rounded to T.
+template <int kVec, typename T, typename V>
+__device__ __forceinline__ void store_vector(T* pointer, long long stride, int count,
+                                             const V (&values)[kVec]) {
+  constexpr int kAccessBytes = wide_access_bytes(kVec, static_cast<int>(sizeof(T)));
+  if (stride == 1 && count == kVec && reinterpret_cast<unsigned long long>(pointer) % kAccessBytes == 0) {
+    ElementWords<T, kVec> vector;
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) {
+      vector.elements[i] = from_accumulator<T>(values[i]);
+    }
+    store_words<kAccessBytes>(pointer, vector.words);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) {
+    if (i < count) {
+      pointer[i * stride] = from_accumulator<T>(values[i]);
+    }
+  }
+}
+
+using Accumulator = Config::Accumulator;
+
+/// Kernel parameter `epilogue`: pointers and strides (elements) of the tensors the epilogue reads and writes,
+/// and its scalars.
+struct EpilogueArgs {
+  double* out;
+  long long out_stride_m;
+};
+
+/// Outputs of the elements (b, m, n + i), i < count <= kVec, whose sums are acc[i]. All of them lie inside
+/// the problem.
+template <int kVec>
+__device__ __forceinline__ void epilogue_store(const EpilogueArgs& args, long long b, long long m,
+                                               long long n, const Accumulator (&acc)[kVec], int count) {
+  double out_values[kVec];
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) {
+    out_values[i] = log(1.0 + exp(acc[i]));
+  }
+  store_vector<kVec>(args.out + m * args.out_stride_m + n, 1, count, out_values);
+}
+
+// ---- Launch -------------------------------------------------------------------------------------
+
+__host__ __device__ constexpr long long tiles_m(long long extent_m) {
+  return (extent_m + Config::BLOCK_M - 1) / Config::BLOCK_M;
+}
+__host__ __device__ constexpr long long tiles_n(long long extent_n) {
+  return (extent_n + Config::BLOCK_N - 1) / Config::BLOCK_N;
+}
+
+// ---- Device parts -------------------------------------------------------------------------------
+
+/// A thread's share of the next panels, in registers on the way from gmem to smem.
+struct PanelRegisters {
+  Config::Accumulator a[Config::kLoadsA];
+  Config::Accumulator b[Config::kLoadsB];
+};
+
+/// Element `index` of a panel of `extent` rows or columns: its row or column, and its k. Neighbouring indices
+/// are neighbours in gmem.
+template <int kExtent, bool kIsKContiguous>
+__device__ __forceinline__ int panel_line(int index) {
+  return kIsKContiguous ? index / Config::BLOCK_K : index % kExtent;
+}
+template <int kExtent, bool kIsKContiguous>
+__device__ __forceinline__ int panel_k(int index) {
+  return kIsKContiguous ? index % Config::BLOCK_K : index / kExtent;
+}
+
+/// gmem -> registers: the panel that starts at k. What lies outside the problem is 0.
+__device__ __forceinline__ void load_panel(const Config::ElementA* A, const Config::ElementB* B,
+                                           const GemmProblem& problem, long long first_m, long long first_n,
+                                           long long first_k, PanelRegisters& panel) {
+#pragma unroll
+  for (int i = 0; i < Config::kLoadsA; ++i) {
+    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
+    const long long m = first_m + panel_line<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
+    const long long k = first_k + panel_k<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
+    panel.a[i] = Config::Accumulator(0);
+    if (m < problem.extent_m && k < problem.extent_k) {
+      panel.a[i] = to_accumulator<Config::Accumulator>(A[m * problem.A_stride_m + k * problem.A_stride_k]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Config::kLoadsB; ++i) {
+    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
+    const long long n = first_n + panel_line<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
+    const long long k = first_k + panel_k<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
+    panel.b[i] = Config::Accumulator(0);
+    if (n < problem.extent_n && k < problem.extent_k) {
+      panel.b[i] = to_accumulator<Config::Accumulator>(B[k * problem.B_stride_k + n * problem.B_stride_n]);
+    }
+  }
+}
+
+/// registers -> smem buffer: A as [BLOCK_K][kPitchA], then B as [BLOCK_K][kPitchB].
+__device__ __forceinline__ void store_panel(const PanelRegisters& panel, Config::Accumulator* buffer) {
+#pragma unroll
+  for (int i = 0; i < Config::kLoadsA; ++i) {
+    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
+    const int m = panel_line<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
+    const int k = panel_k<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
+    buffer[k * Config::kPitchA + m] = panel.a[i];
+  }
+  Config::Accumulator* buffer_b = buffer + Config::BLOCK_K * Config::kPitchA;
+#pragma unroll
+  for (int i = 0; i < Config::kLoadsB; ++i) {
+    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
+    const int n = panel_line<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
+    const int k = panel_k<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
+    buffer_b[k * Config::kPitchB + n] = panel.b[i];
+  }
+}
+
+/// Row of a thread's i-th sum in the tile: groups of kVecM neighbours, the groups spread over the tile, so
+/// that a warp's wide smem loads touch each bank once.
+__device__ __forceinline__ int row_in_tile(int thread_m, int i) {
+  return i / Config::kVecM * (Config::kThreadsM * Config::kVecM) + thread_m * Config::kVecM +
+         i % Config::kVecM;
+}
+__device__ __forceinline__ int column_in_tile(int thread_n, int i) {
+  return i / Config::kVecN * (Config::kThreadsN * Config::kVecN) + thread_n * Config::kVecN +
+         i % Config::kVecN;
+}
+
+/// sums += the panel in `buffer`.
+__device__ __forceinline__ void multiply_panel(
+    const Config::Accumulator* buffer, int thread_m, int thread_n,
+    Config::Accumulator (&sums)[Config::THREAD_M][Config::THREAD_N]) {
+  const Config::Accumulator* buffer_b = buffer + Config::BLOCK_K * Config::kPitchA;
+#pragma unroll
+  for (int k = 0; k < Config::BLOCK_K; ++k) {
+    Config::Accumulator a[Config::THREAD_M];
+    Config::Accumulator b[Config::THREAD_N];
+#pragma unroll
+    for (int i = 0; i < Config::THREAD_M; ++i) {
+      a[i] = buffer[k * Config::kPitchA + row_in_tile(thread_m, i)];
+    }
+#pragma unroll
+    for (int j = 0; j < Config::THREAD_N; ++j) {
+      b[j] = buffer_b[k * Config::kPitchB + column_in_tile(thread_n, j)];
+    }
+#pragma unroll
+    for (int i = 0; i < Config::THREAD_M; ++i) {
+#pragma unroll
+      for (int j = 0; j < Config::THREAD_N; ++j) {
+        sums[i][j] += a[i] * b[j];
+      }
+    }
+  }
+}
+
+/// Hands a thread's sums to the epilogue, kVecN neighbouring columns at a time.
+__device__ __forceinline__ void store_tile(
+    const Config::Accumulator (&sums)[Config::THREAD_M][Config::THREAD_N], const GemmProblem& problem,
+    const EpilogueArgs& epilogue, long long b, long long first_m, long long first_n, int thread_m,
+    int thread_n) {
+#pragma unroll
+  for (int i = 0; i < Config::THREAD_M; ++i) {
+    const long long m = first_m + row_in_tile(thread_m, i);
+#pragma unroll
+    for (int j = 0; j < Config::THREAD_N; j += Config::kVecN) {
+      const long long n = first_n + column_in_tile(thread_n, j);
+      if (m < problem.extent_m && n < problem.extent_n) {
+        const long long left = problem.extent_n - n;
+        Config::Accumulator values[Config::kVecN];
+#pragma unroll
+        for (int v = 0; v < Config::kVecN; ++v) {
+          values[v] = sums[i][j + v];
+        }
+        epilogue_store<Config::kVecN>(epilogue, b, m, n, values,
+                                      left < Config::kVecN ? static_cast<int>(left) : Config::kVecN);
+      }
+    }
+  }
+}
+
+// ---- Kernel -------------------------------------------------------------------------------------
+
+extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
+    gemm_simt__m64_n32_k16_tm4_tn4(const Config::ElementA* A, const Config::ElementB* B, GemmProblem problem,
+                                   EpilogueArgs epilogue) {
+  alignas(16) extern __shared__ unsigned char smem[];
+  Config::Accumulator* buffers = reinterpret_cast<Config::Accumulator*>(smem);
+
+  const TileCoordinate tile = locate_tile(blockIdx.x, static_cast<unsigned>(tiles_m(problem.extent_m)),
+                                          static_cast<unsigned>(tiles_n(problem.extent_n)), 8);
+  const long long first_m = static_cast<long long>(tile.tile_m) * Config::BLOCK_M;
+  const long long first_n = static_cast<long long>(tile.tile_n) * Config::BLOCK_N;
+  const int thread_m = static_cast<int>(threadIdx.x) / Config::kThreadsN;
+  const int thread_n = static_cast<int>(threadIdx.x) % Config::kThreadsN;
+  A += tile.batch * problem.A_stride_b;
+  B += tile.batch * problem.B_stride_b;
+
+  Config::Accumulator sums[Config::THREAD_M][Config::THREAD_N] = {};
+  PanelRegisters panel;
+  if (problem.extent_k > 0) {
+    load_panel(A, B, problem, first_m, first_n, 0, panel);
+  }
+  int buffer = 0;
+#pragma unroll 1
+  for (long long k = 0; k < problem.extent_k; k += Config::BLOCK_K) {
+    // One barrier a panel is enough: a thread that writes buffer b again has passed the barrier after which
+    // all were done with it.
+    store_panel(panel, buffers + buffer * Config::kElementsPerBuffer);
+    __syncthreads();
+    if (k + Config::BLOCK_K < problem.extent_k) {
+      load_panel(A, B, problem, first_m, first_n, k + Config::BLOCK_K, panel);
+    }
+    multiply_panel(buffers + buffer * Config::kElementsPerBuffer, thread_m, thread_n, sums);
+    buffer ^= 1;
+  }
+  store_tile(sums, problem, epilogue, tile.batch, first_m, first_n, thread_m, thread_n);
+}
