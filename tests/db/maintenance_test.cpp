@@ -159,6 +159,13 @@ TEST_CASE("diff names winners that differ and groups that one side lacks") {
   CHECK(lines->at(0).find("only here: gemm_simt sm_90 BLOCK_M=5 (9.000 us)") != std::string::npos);
   CHECK(lines->at(1).find("here gemm_simt sm_90 BLOCK_M=1 (10.000 us), there gemm_simt sm_90 BLOCK_M=2 (8.000 us)") != std::string::npos);
   CHECK(open_or_throw(here)->diff(here)->empty());
+  // The same program under another name has the same winners.
+  const std::string renamed = folder.file("renamed.db");
+  for (TrialRecord record : {make_record(1, 10), only_here}) {
+    record.key.op.name = "another_name";
+    record_or_throw(*open_or_throw(renamed), record);
+  }
+  CHECK(open_or_throw(here)->diff(renamed)->empty());
 }
 
 TEST_CASE("garbage collection takes the losers' texts and keeps rows, winners and young trials") {
