@@ -245,3 +245,27 @@ TEST_CASE("a name or a prefix that means two programs is refused with both ident
     CHECK(refused.error().message.find("abcdef0123, abcdef0199") != std::string::npos);
   }
 }
+
+TEST_CASE("an op keeps the texts of its spec, and its records are found by op or by variant") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("t.db"), other_path = folder.file("merged.db");
+  TrialRecord record = make_record(1);
+  record.key.op.spec_json = R"({"x.op.toml":"name"})";
+  TrialRecord elsewhere = make_record(2);
+  elsewhere.key.op.identity = "another op";
+  TrialRecord failed = make_record(3);
+  failed.trial.status = TrialStatus::kHung;
+  {
+    const auto database = open_or_throw(path);
+    for (const TrialRecord& each : {record, elsewhere, failed}) record_or_throw(*database, each);
+  }
+  const auto merged = open_or_throw(other_path);
+  REQUIRE(merged->merge(path));
+  CHECK(merged->path() == other_path);
+  CHECK(merged->ops(record.key.op.identity)->front().spec_json == record.key.op.spec_json);
+  CHECK(merged->records_of(record.key.op.identity, "")->size() == 1);
+  const auto by_variant = merged->records_of("", elsewhere.key.variant.id);
+  REQUIRE(by_variant);
+  REQUIRE(by_variant->size() == 1);
+  CHECK(by_variant->front().key.variant.source == elsewhere.key.variant.source);
+}
