@@ -504,6 +504,7 @@ __device__ __forceinline__ bool add_splits(Sums& sums, float* partial_sums, unsi
     return false;
   }
   __threadfence();
+  sums = Sums{};
 #pragma unroll 1
   for (unsigned split = 0; split < Config::SPLIT_K; ++split) {
     const float* other = partial_sums + split_k_offset(blockIdx.x, split);
@@ -515,7 +516,7 @@ __device__ __forceinline__ bool add_splits(Sums& sums, float* partial_sums, unsi
         ld_global_cg_v4(other + (i * Config::kMmaN + j) * (4 * Config::kThreads), part);
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          sums.tile[i][j][e] = split == 0 ? part[e] : sums.tile[i][j][e] + part[e];
+          sums.tile[i][j][e] += part[e];
         }
       }
     }
