@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -231,6 +232,25 @@ CommandResult run_command(const std::string& command) {
   while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) result.output.append(buffer.data(), count);
   const int status = pclose(pipe);
   result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return result;
+}
+
+std::string find_nvcc() {
+  const char* hidden = std::getenv("KERNELWRIGHT_HIDE_TOOLKIT");
+  if (hidden != nullptr && std::string(hidden) == "1") return "";
+  for (const char* candidate : {"nvcc", "/usr/local/cuda/bin/nvcc"}) {
+    if (run_command(std::string(candidate) + " --version").exit_status == 0) return candidate;
+  }
+  return "";
+}
+
+CommandResult compile_with_nvcc(const std::string& nvcc, const std::string& folder, const std::string& op) {
+  CommandResult result;
+  for (const std::string& file : {op, "test_" + op}) {
+    result = run_command(nvcc + " -std=c++20 -Xcompiler=-Wall,-Wextra -Werror all-warnings -arch=sm_80 -I" + folder + " -c " + folder +
+                         "/" + file + ".cu -o " + folder + "/" + file + ".o");
+    if (result.exit_status != 0) break;
+  }
   return result;
 }
 

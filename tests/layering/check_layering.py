@@ -19,7 +19,8 @@ DOORS = [
     (r"catch2/", ["tests"]),
     (r"xxhash\.h", ["generator/base", "db"]),
     (r"zstd\.h", ["db"]),
-    (r"(nvrtc|nvml|cuda|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cuda_fp8)\.h", []),
+    (r"cuda\.h", ["tests/tuner/device"]),  # our own declarations against the toolkit's, where it is
+    (r"(nvrtc|nvml|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cuda_fp8)\.h", []),
     (r"dlfcn\.h", ["tuner/device", "tuner/compile", "tests"]),
 ]
 MAX_LINES = 500
@@ -85,9 +86,10 @@ def check_file(path, text):
     if pathlib.PurePath(path).suffix in {".h", ".cpp", ".cuh", ".cu", ".in"}:
         yield from check_includes(path, lines)
     limit = MAX_TEMPLATE_LINES if path.startswith("templates/") else MAX_LINES
-    if len(lines) > limit:
+    is_golden = path.startswith("tests/golden/")  # generated text
+    if len(lines) > limit and not is_golden:
         yield f"{path}: {len(lines)} lines: the hard limit is {limit}"
-    if not path.startswith("tests/golden/") and not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:15]):
+    if not is_golden and not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:15]):
         yield f"{path}: no line 'SPDX-License-Identifier: Apache-2.0' among the first 15"
 
 

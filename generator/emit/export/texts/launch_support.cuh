@@ -94,7 +94,7 @@ inline double span(std::initializer_list<std::int64_t> shape, std::initializer_l
   double elements = 1;
   const std::int64_t* stride = strides.begin();
   for (const std::int64_t extent : shape) {
-    if (extent == 0) return 0;
+    if (extent <= 0) return 0;
     elements += static_cast<double>(extent - 1) * static_cast<double>(*stride++);
   }
   return elements;

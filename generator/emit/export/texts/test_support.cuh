@@ -206,7 +206,7 @@ inline std::int64_t span(std::initializer_list<std::int64_t> shape, std::initial
   std::int64_t elements = 1;
   const std::int64_t* stride = strides.begin();
   for (const std::int64_t extent : shape) {
-    if (extent == 0) return 0;
+    if (extent <= 0) return 0;
     elements += (extent - 1) * *stride++;
   }
   return elements;

@@ -1,0 +1,72 @@
+// Exports of real variants compile with nvcc alone, without a warning: every epilogue and operand form that has a golden file, and one
+// export of several kernels. Skipped, visibly, where there is no nvcc.
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "tests/catch.h"
+#include "tests/emit/golden_cases.h"
+#include "tests/export/sample_request.h"
+
+using namespace kw;
+using namespace kw::generator;
+
+namespace {
+
+ExportKernel kernel_of(const Variant& variant, Arch arch, std::int64_t extent) {
+  ExportKernel kernel;
+  kernel.variant_id = variant.id;
+  kernel.source = variant.source;
+  kernel.plan = variant.plan;
+  kernel.arch = arch;
+  for (const std::string& dim : variant.plan.dims) kernel.problem.dims[dim] = extent;
+  kernel.is_predicted = true;
+  return kernel;
+}
+
+/// gemm_simt with every tunable at its least value has no rule on the problem.
+ExportKernel fallback_of(const Program& program, Arch arch) {
+  testing::GoldenCase simt{"gemm_simt", program, {}, arch};
+  for (const Tunable& tunable : testing::library().find("gemm_simt")->tunables) {
+    if (tunable.name.find("VEC") != std::string::npos) simt.changes[tunable.name] = tunable.values.front();
+  }
+  const Result<Variant> variant = testing::emit(simt);
+  if (!variant) FAIL(variant.error().message);
+  for (const PlanConstraint& constraint : variant->plan.constraints) CHECK(constraint.name == "none");
+  return kernel_of(*variant, arch, 1);
+}
+
+void check_compiles(const ExportRequest& request, const std::string& folder_name) {
+  const std::string nvcc = find_nvcc();
+  if (nvcc.empty()) {
+    std::cout << "SKIPPED: nvcc is not here: '" << folder_name << "' is not compiled\n";
+    return;
+  }
+  const CommandResult result = compile_with_nvcc(nvcc, write_export(request, folder_name), request.op_name);
+  INFO(folder_name << "\n" << result.output);
+  CHECK(result.exit_status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("nvcc takes an export of every form of epilogue and operand without a warning") {
+  int number = 0;
+  for (const testing::GoldenCase& golden : testing::golden_cases()) {
+    const Result<Variant> variant = testing::emit(golden);
+    REQUIRE(variant);
+    ExportRequest request{
+        &golden.program, golden.program.name, {kernel_of(*variant, golden.arch, 256)}, fallback_of(golden.program, golden.arch), ""};
+    check_compiles(request, "variant_" + std::to_string(number++) + "_" + golden.program.name);
+  }
+}
+
+TEST_CASE("nvcc takes an export of several kernels of one op without a warning") {
+  testing::GoldenCase golden = testing::golden_cases().front();
+  ExportRequest request{&golden.program, golden.program.name, {}, fallback_of(golden.program, golden.arch), ""};
+  for (const std::int64_t block : {64, 128}) {
+    golden.changes["BLOCK_N"] = block;
+    const Result<Variant> variant = testing::emit(golden);
+    REQUIRE(variant);
+    request.kernels.push_back(kernel_of(*variant, golden.arch, block));
+  }
+  check_compiles(request, "several_variants");
+}
