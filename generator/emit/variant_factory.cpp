@@ -100,8 +100,10 @@ struct VariantFactory::Impl {
   }
 
   std::string banner(const Config& config) const {
-    return fmt::format("{}, made from the template {} for {}.\n\n{}\nConfig: {}\n", op_name, info->name, to_text(arch), op_text,
-                       config.to_text());
+    std::string settings;
+    for (const Tunable& tunable : info->tunables)
+      settings += fmt::format("{}{} = {}", settings.empty() ? "" : ", ", tunable.name, config.values.at(tunable.name));
+    return fmt::format("{}, made from the template {} for {}.\n\n{}\nConfig: {}\n", op_name, info->name, to_text(arch), op_text, settings);
   }
 
   /// Bytes of the outputs and of what the epilogue reads, each once.

@@ -129,6 +129,13 @@ class EpilogueWriter {
     return fmt::format(" + {} * {}", index, arguments_.number(field, stride));
   }
 
+  /// " + 8", " - 8", " + args.x_offset" or nothing.
+  std::string constant_term(const std::string& tensor, const IntExpr& offset) {
+    if (offset == IntExpr(0)) return "";
+    const bool is_negative = offset.is_constant() && offset.constant() < 0;
+    return (is_negative ? " - " : " + ") + arguments_.number(tensor + "_offset", is_negative ? normalise(IntExpr(0) - offset) : offset);
+  }
+
   /// " + b * args.x_stride_b + ...", over the pattern's indices in a fixed order; also the constant part.
   std::string offset_text(const std::string& tensor, const std::map<std::string, IntExpr>& strides, const IntExpr& offset) {
     std::string text;
@@ -136,8 +143,7 @@ class EpilogueWriter {
       const auto stride = strides.find(index);
       if (stride != strides.end()) text += index_term(index, stride->second, fmt::format("{}_stride_{}", tensor, index));
     }
-    if (!(offset == IntExpr(0))) text += " + " + arguments_.number(tensor + "_offset", offset);
-    return text;
+    return text + constant_term(tensor, offset);
   }
 
   std::string stride_text(const std::string& tensor, const IntExpr& stride) { return arguments_.number(tensor + "_stride_n", stride); }
@@ -171,9 +177,9 @@ class EpilogueWriter {
                   ? at_level(value, kAdditive + 1)
                   : fmt::format("{} * {}", at_level(value, kAdditive + 1), arguments_.number(field, term.coefficient));
     }
-    if (!(read.offset.constant == IntExpr(0)))
-      text += (text.empty() ? "" : " + ") + arguments_.number(read.node->name + "_offset", read.offset.constant);
-    return text.empty() ? std::string("0") : text;
+    const std::string constant = constant_term(read.node->name, read.offset.constant);
+    if (text.empty()) return constant.starts_with(" + ") ? constant.substr(3) : "0" + constant;
+    return text + constant;
   }
 
   Result<LoweredValue> lower_read(int position) {

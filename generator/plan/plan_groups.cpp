@@ -176,6 +176,20 @@ tl::unexpected<Error> several_contractions(const Program& program, const FusionG
   return not_made(fmt::format("two contractions ({}): plans of several kernels", places), group.contractions.back()->where);
 }
 
+/// The contraction that the first output with one has. Error when there is none, or a reduction that is no contraction.
+Result<ExprRef> first_contraction(const FusionGroup& group, const Program& program) {
+  ExprRef first;
+  for (const FusionGroup::Output& output : group.outputs) {
+    std::vector<ExprRef> reductions;
+    collect_reductions(output.value, reductions);
+    for (const ExprRef& reduction : reductions) KW_TRY_VOID(check_reduction(reduction, program));
+    if (!first && !reductions.empty()) first = reductions.front();
+  }
+  if (first) return first;
+  const FusionGroup::Output& output = group.outputs.front();
+  return not_made(fmt::format("{} has no contraction: pointwise kernels", output.tensor), output.value->where);
+}
+
 }  // namespace
 
 Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
@@ -190,17 +204,12 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   }
   if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));
 
-  ExprRef first;
+  KW_TRY(const ExprRef first, first_contraction(group, program));
   for (FusionGroup::Output& output : group.outputs) {
-    std::vector<ExprRef> reductions;
-    collect_reductions(output.value, reductions);
-    for (const ExprRef& reduction : reductions) KW_TRY_VOID(check_reduction(reduction, program));
-    if (reductions.empty()) {
-      return not_made(fmt::format("{} has no contraction: pointwise kernels", output.tensor), output.value->where);
-    }
-    if (!first) first = reductions.front();
+    // An output without the contraction is written along with the others, if it has their indices (the matcher checks).
+    if (!contains_reduction(output.value)) continue;
     const bool is_aligned = align_names(output, first, program);
-    reductions.clear();
+    std::vector<ExprRef> reductions;
     collect_reductions(output.value, reductions);
     for (const ExprRef& reduction : reductions) {
       const bool is_known = std::any_of(group.contractions.begin(), group.contractions.end(),

@@ -196,7 +196,9 @@ class Matcher {
   bool prepare(std::string& why_not) {
     if (group_.contractions.size() != 1) return fails(why_not, "the group has not exactly one contraction");
     if (!find_roles(pattern_, roles_, why_not) || !read_contraction(group_.contractions[0], program_, contraction_, why_not)) return false;
-    free_ = group_.outputs.front().indices;
+    const auto with_contraction = std::find_if(group_.outputs.begin(), group_.outputs.end(),
+                                               [](const FusionGroup::Output& output) { return contains_reduction(output.value); });
+    free_ = with_contraction->indices;
     const std::set<std::string> wanted(free_.begin(), free_.end());
     for (const FusionGroup::Output& output : group_.outputs) {
       if (std::set<std::string>(output.indices.begin(), output.indices.end()) != wanted) {

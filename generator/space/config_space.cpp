@@ -16,68 +16,6 @@ namespace {
 
 /// Each refused point is stored (16 bytes): 2^24 points are 256 MiB at worst.
 constexpr std::uint64_t kMaxPoints = std::uint64_t{1} << 24;
-/// Outcomes of a rule are remembered when its own tunables have at most this many combinations.
-constexpr std::uint64_t kMaxTableSize = std::uint64_t{1} << 20;
-
-enum class Outcome : unsigned char { kUnknown = 0, kHolds = 1, kFails = 2 };
-
-/// One rule with its remembered outcomes.
-class RuleTable {
- public:
-  RuleTable(SlotExpr expr, const std::vector<std::vector<std::int64_t>>& values) : expr_(std::move(expr)), weights_(values.size(), 0) {
-    std::uint64_t size = 1;
-    for (const int slot : expr_.used()) {
-      weights_[static_cast<std::size_t>(slot)] = size;
-      size = std::min(size * values[static_cast<std::size_t>(slot)].size(), kMaxTableSize + 1);
-    }
-    if (size <= kMaxTableSize) outcomes_.resize(size, Outcome::kUnknown);
-  }
-
-  bool holds(std::span<const std::size_t> digits, std::span<const std::int64_t> values) {
-    if (outcomes_.empty()) return evaluate(values);
-    std::uint64_t position = 0;
-    for (const int slot : expr_.used()) position += digits[static_cast<std::size_t>(slot)] * weights_[static_cast<std::size_t>(slot)];
-    Outcome& outcome = outcomes_[position];
-    if (outcome == Outcome::kUnknown) outcome = evaluate(values) ? Outcome::kHolds : Outcome::kFails;
-    return outcome == Outcome::kHolds;
-  }
-
- private:
-  bool evaluate(std::span<const std::int64_t> values) const {
-    bool is_valid = true;
-    const std::int64_t value = expr_.evaluate(values, is_valid);
-    return is_valid && value != 0;  // a rule that cannot be evaluated does not hold
-  }
-
-  SlotExpr expr_;
-  std::vector<std::uint64_t> weights_;
-  std::vector<Outcome> outcomes_;
-};
-
-Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext& context) {
-  const TemplateInfo& info = *context.info;
-  std::vector<std::string> names;
-  for (const Tunable& tunable : info.tunables) names.push_back(tunable.name);
-  for (const auto& [name, values] : context.overrides) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      const std::string near = nearest_name(name, names);
-      return fail(Stage::kSpace, Code::kBadInput,
-                  fmt::format("[tune] {}: {} has no such tunable{}", name, info.name, near.empty() ? "" : "; did you mean " + near + "?"));
-    }
-    if (values.empty()) return fail(Stage::kSpace, Code::kBadInput, fmt::format("[tune] {}: the list of values is empty", name));
-  }
-  std::vector<std::vector<std::int64_t>> result;
-  for (const Tunable& tunable : info.tunables) {
-    const auto replaced = context.overrides.find(tunable.name);
-    std::vector<std::int64_t> values = replaced == context.overrides.end() ? tunable.values : replaced->second;
-    std::vector<std::int64_t> distinct;
-    for (const std::int64_t value : values) {
-      if (std::find(distinct.begin(), distinct.end(), value) == distinct.end()) distinct.push_back(value);
-    }
-    result.push_back(std::move(distinct));
-  }
-  return result;
-}
 
 Result<std::uint64_t> count_points(const TemplateInfo& info, const std::vector<std::vector<std::int64_t>>& values) {
   std::uint64_t count = 1;
@@ -102,31 +40,23 @@ struct ConfigSpace::Impl {
   std::vector<int> rule_codes;  ///< RefusedConfig::rule of each rule of the template
 
   IntBindings config_values(std::uint64_t ordinal) const {
+    SpacePoint point;
+    decode_point(ordinal, values, point);
     IntBindings result;
-    for (std::size_t slot = info.tunables.size(); slot-- > 0;) {  // the last tunable runs fastest
-      const std::uint64_t size = values[slot].size();
-      result[info.tunables[slot].name] = values[slot][ordinal % size];
-      ordinal /= size;
-    }
+    for (std::size_t slot = 0; slot < values.size(); ++slot) result[info.tunables[slot].name] = point.values[slot];
     return result;
   }
 
-  void classify_points(std::vector<RuleTable>& tables) {
-    std::vector<std::size_t> digits(values.size(), 0);
-    std::vector<std::int64_t> point;
-    for (const auto& list : values) point.push_back(list.front());
+  void classify_points(std::vector<RememberedExpr>& rules) {
+    SpacePoint point;
     for (std::uint64_t ordinal = 0; ordinal < num_points; ++ordinal) {
+      decode_point(ordinal, values, point);
       std::size_t rule = 0;
-      while (rule < tables.size() && tables[rule].holds(digits, point)) ++rule;
-      if (rule == tables.size()) {
+      while (rule < rules.size() && rules[rule].at(point).value_or(0) != 0) ++rule;  // a rule that cannot be evaluated does not hold
+      if (rule == rules.size()) {
         kept.push_back(ordinal);
       } else {
         refused.push_back({ordinal, rule_codes[rule]});
-      }
-      for (std::size_t slot = digits.size(); slot-- > 0;) {
-        digits[slot] = digits[slot] + 1 == values[slot].size() ? 0 : digits[slot] + 1;
-        point[slot] = values[slot][digits[slot]];
-        if (digits[slot] != 0) break;
       }
     }
   }
@@ -141,15 +71,15 @@ Result<ConfigSpace> ConfigSpace::enumerate(const SpaceContext& context) {
   KW_TRY(impl->num_points, count_points(impl->info, impl->values));
   std::vector<std::string> names;
   for (const Tunable& tunable : impl->info.tunables) names.push_back(tunable.name);
-  std::vector<RuleTable> tables;
+  std::vector<RememberedExpr> rules;
   int num_problem_rules = 0;
   for (std::size_t i = 0; i < impl->info.rules.size(); ++i) {
     const Rule& rule = impl->info.rules[i];
     impl->rule_codes.push_back(rule.is_on_problem ? -1 - num_problem_rules++ : static_cast<int>(i));
     KW_TRY(SlotExpr expr, SlotExpr::create(rule.expression, impl->fixed, names, fmt::format("{}: rule {}", impl->info.name, rule.name)));
-    tables.emplace_back(std::move(expr), impl->values);
+    rules.emplace_back(std::move(expr), impl->values);
   }
-  impl->classify_points(tables);
+  impl->classify_points(rules);
   ConfigSpace space;
   space.impl_ = std::move(impl);
   return space;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -46,26 +47,25 @@ double cuda_core_share(double num_warps) { return 0.9 * num_warps / (num_warps +
 /// The estimates of a template, bound to one problem.
 class Estimates {
  public:
-  static Estimates create(const SpaceContext& context, const std::vector<std::string>& names) {
-    Estimates result;
+  Estimates(const SpaceContext& context, const std::vector<std::vector<std::int64_t>>& values) {
+    std::vector<std::string> names;
+    for (const Tunable& tunable : context.info->tunables) names.push_back(tunable.name);
     const IntBindings fixed = fixed_bindings(context);
     for (const Quantity& quantity : context.info->estimates) {
       Result<SlotExpr> expr = SlotExpr::create(quantity.expression, fixed, names, quantity.name);
-      if (expr) result.exprs_.emplace(quantity.name, std::move(*expr));  // an estimate that cannot be read is as one left out
+      if (expr) exprs_.emplace(quantity.name, RememberedExpr(std::move(*expr), values));  // one that cannot be read is as one left out
     }
-    return result;
   }
 
-  double get(const std::string& name, std::span<const std::int64_t> values, double fallback) const {
+  double get(const std::string& name, const SpacePoint& point, double fallback) {
     const auto found = exprs_.find(name);
     if (found == exprs_.end()) return fallback;
-    bool is_valid = true;
-    const std::int64_t value = found->second.evaluate(values, is_valid);
-    return is_valid ? static_cast<double>(value) : fallback;
+    const std::optional<std::int64_t> value = found->second.at(point);
+    return value ? static_cast<double>(*value) : fallback;
   }
 
  private:
-  std::map<std::string, SlotExpr> exprs_;
+  std::map<std::string, RememberedExpr> exprs_;
 };
 
 /// What the model knows of one config.
@@ -101,8 +101,8 @@ ProblemNumbers problem_numbers(const SpaceContext& context) {
   return p;
 }
 
-Numbers numbers_of(const Estimates& estimates, std::span<const std::int64_t> values, const ProblemNumbers& p) {
-  const auto get = [&](const char* name, double fallback) { return estimates.get(name, values, fallback); };
+Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemNumbers& p) {
+  const auto get = [&](const char* name, double fallback) { return estimates.get(name, point, fallback); };
   Numbers n{};
   n.tile_m = std::max(1.0, get("tile_m", 64));
   n.tile_n = std::max(1.0, get("tile_n", 64));
@@ -208,49 +208,66 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
   return result;
 }
 
-/// Order of Config::to_text() without making the texts: names are equal and sorted, so the first value that differs decides.
-bool has_smaller_text(const Config& a, const Config& b) {
-  for (auto left = a.values.begin(), right = b.values.begin(); left != a.values.end(); ++left, ++right) {
-    if (left->second != right->second) return std::to_string(left->second) < std::to_string(right->second);
+/// Position of each point in the order of Config::to_text(), without making the texts: tunables by name, values as text.
+class TextOrder {
+ public:
+  TextOrder(const TemplateInfo& info, const std::vector<std::vector<std::int64_t>>& values) : ranks_(values.size()) {
+    std::vector<std::size_t> by_name(values.size());
+    std::iota(by_name.begin(), by_name.end(), std::size_t{0});
+    std::sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) { return info.tunables[a].name < info.tunables[b].name; });
+    std::uint64_t weight = 1;
+    for (std::size_t i = by_name.size(); i-- > 0;) {
+      const std::vector<std::int64_t>& list = values[by_name[i]];
+      std::vector<std::string> texts;
+      for (const std::int64_t value : list) texts.push_back(std::to_string(value));
+      for (const std::string& text : texts) {
+        const auto num_smaller = std::count_if(texts.begin(), texts.end(), [&](const std::string& other) { return other < text; });
+        ranks_[by_name[i]].push_back(weight * static_cast<std::uint64_t>(num_smaller));
+      }
+      weight *= list.size();
+    }
   }
-  return false;
-}
+
+  std::uint64_t position(const SpacePoint& point) const {
+    std::uint64_t sum = 0;
+    for (std::size_t slot = 0; slot < ranks_.size(); ++slot) sum += ranks_[slot][point.digits[slot]];
+    return sum;
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> ranks_;
+};
 
 }  // namespace
 
 std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& context) {
-  std::vector<std::string> names;
-  for (const Tunable& tunable : context.info->tunables) names.push_back(tunable.name);
-  const Estimates estimates = Estimates::create(context, names);
+  const Result<std::vector<std::vector<std::int64_t>>> values = tunable_values(context);
+  KW_CHECK(values.has_value(), "the context is the one the space was enumerated with");
+  Estimates estimates(context, *values);
+  const TextOrder text_order(*context.info, *values);
   const ProblemNumbers problem = problem_numbers(context);
   struct Entry {
-    RankedConfig ranked;
+    Prediction prediction;
+    std::uint64_t ordinal = 0;
+    std::uint64_t text_position = 0;
     bool is_dominated = false;
   };
   std::vector<Entry> entries;
   entries.reserve(space.kept().size());
-  std::vector<std::int64_t> values(names.size());
+  SpacePoint point;
   for (const std::uint64_t ordinal : space.kept()) {
-    Entry entry;
-    entry.ranked.config = space.config_at(ordinal);
-    for (std::size_t slot = 0; slot < names.size(); ++slot) values[slot] = entry.ranked.config.values.at(names[slot]);
-    const Numbers numbers = numbers_of(estimates, values, problem);
-    entry.ranked.prediction = predict(numbers, problem, context.limits);
-    entry.is_dominated = numbers.is_dominated;
-    entries.push_back(std::move(entry));
+    decode_point(ordinal, *values, point);
+    const Numbers numbers = numbers_of(estimates, point, problem);
+    entries.push_back({predict(numbers, problem, context.limits), ordinal, text_order.position(point), numbers.is_dominated});
   }
-  std::vector<std::size_t> order(entries.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-    const Entry& a = entries[left];
-    const Entry& b = entries[right];
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     if (a.is_dominated != b.is_dominated) return b.is_dominated;
-    if (a.ranked.prediction.time_us != b.ranked.prediction.time_us) return a.ranked.prediction.time_us < b.ranked.prediction.time_us;
-    return has_smaller_text(a.ranked.config, b.ranked.config);
+    if (a.prediction.time_us != b.prediction.time_us) return a.prediction.time_us < b.prediction.time_us;
+    return a.text_position < b.text_position;
   });
   std::vector<RankedConfig> ranked;
   ranked.reserve(entries.size());
-  for (const std::size_t position : order) ranked.push_back(std::move(entries[position].ranked));
+  for (const Entry& entry : entries) ranked.push_back({space.config_at(entry.ordinal), entry.prediction});
   return ranked;
 }
 

@@ -7,6 +7,12 @@
 #include <algorithm>
 
 namespace kw::generator {
+namespace {
+
+/// Values are remembered when the tunables of an expression have at most this many combinations (16 bytes each).
+constexpr std::uint64_t kMaxRemembered = std::uint64_t{1} << 18;
+
+}  // namespace
 
 IntBindings fixed_bindings(const SpaceContext& context) {
   IntBindings fixed = limit_bindings(context.limits);
@@ -46,5 +52,68 @@ Result<SlotExpr> SlotExpr::create(const IntExpr& expr, const IntBindings& fixed,
 }
 
 std::int64_t SlotExpr::evaluate(std::span<const std::int64_t> values, bool& is_valid) const { return code_.evaluate(values, is_valid); }
+
+Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext& context) {
+  const TemplateInfo& info = *context.info;
+  std::vector<std::string> names;
+  for (const Tunable& tunable : info.tunables) names.push_back(tunable.name);
+  for (const auto& [name, values] : context.overrides) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::string near = nearest_name(name, names);
+      return fail(Stage::kSpace, Code::kBadInput,
+                  fmt::format("[tune] {}: {} has no such tunable{}", name, info.name, near.empty() ? "" : "; did you mean " + near + "?"));
+    }
+    if (values.empty()) return fail(Stage::kSpace, Code::kBadInput, fmt::format("[tune] {}: the list of values is empty", name));
+  }
+  std::vector<std::vector<std::int64_t>> result;
+  for (const Tunable& tunable : info.tunables) {
+    const auto replaced = context.overrides.find(tunable.name);
+    std::vector<std::int64_t> values = replaced == context.overrides.end() ? tunable.values : replaced->second;
+    std::vector<std::int64_t> distinct;
+    for (const std::int64_t value : values) {
+      if (std::find(distinct.begin(), distinct.end(), value) == distinct.end()) distinct.push_back(value);
+    }
+    result.push_back(std::move(distinct));
+  }
+  return result;
+}
+
+void decode_point(std::uint64_t ordinal, const std::vector<std::vector<std::int64_t>>& values, SpacePoint& point) {
+  point.digits.resize(values.size());
+  point.values.resize(values.size());
+  for (std::size_t slot = values.size(); slot-- > 0;) {
+    const std::uint64_t size = values[slot].size();
+    point.digits[slot] = ordinal % size;
+    point.values[slot] = values[slot][point.digits[slot]];
+    ordinal /= size;
+  }
+}
+
+RememberedExpr::RememberedExpr(SlotExpr expr, const std::vector<std::vector<std::int64_t>>& values) : expr_(std::move(expr)) {
+  std::uint64_t size = 1;
+  for (const int slot : expr_.used()) {
+    weights_.push_back(size);
+    size = std::min<std::uint64_t>(size * values[static_cast<std::size_t>(slot)].size(), kMaxRemembered + 1);
+  }
+  if (size <= kMaxRemembered) entries_.resize(size);
+}
+
+RememberedExpr::Entry RememberedExpr::evaluate(const SpacePoint& point) const {
+  bool is_valid = true;
+  const std::int64_t value = expr_.evaluate(point.values, is_valid);
+  return {value, is_valid ? State::kKnown : State::kInvalid};
+}
+
+std::optional<std::int64_t> RememberedExpr::at(const SpacePoint& point) {
+  Entry computed;
+  Entry* entry = &computed;
+  if (!entries_.empty()) {
+    std::uint64_t position = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) position += point.digits[static_cast<std::size_t>(expr_.used()[i])] * weights_[i];
+    entry = &entries_[position];
+  }
+  if (entry->state == State::kUnknown) *entry = evaluate(point);
+  return entry->state == State::kKnown ? std::optional<std::int64_t>(entry->value) : std::nullopt;
+}
 
 }  // namespace kw::generator

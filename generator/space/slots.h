@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,37 @@ class SlotExpr {
 
   std::vector<int> used_;
   CompiledIntExpr code_;
+};
+
+/// The values of every tunable: the template's, or those of [tune]. Errors: an override that names no tunable, an empty list.
+Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext& context);
+
+/// One point of a space: a position in each tunable's list, and the values there.
+struct SpacePoint {
+  std::vector<std::size_t> digits;
+  std::vector<std::int64_t> values;
+};
+/// The point of an ordinal; the last tunable runs fastest.
+void decode_point(std::uint64_t ordinal, const std::vector<std::vector<std::int64_t>>& values, SpacePoint& point);
+
+/// An expression that remembers its values. It depends on few tunables, so a table over those answers all but the first question.
+class RememberedExpr {
+ public:
+  RememberedExpr(SlotExpr expr, const std::vector<std::vector<std::int64_t>>& values);
+  /// Empty where it cannot be evaluated.
+  std::optional<std::int64_t> at(const SpacePoint& point);
+
+ private:
+  enum class State : unsigned char { kUnknown = 0, kKnown = 1, kInvalid = 2 };
+  struct Entry {
+    std::int64_t value = 0;
+    State state = State::kUnknown;
+  };
+  Entry evaluate(const SpacePoint& point) const;
+
+  SlotExpr expr_;
+  std::vector<std::uint64_t> weights_;  ///< by position in expr_.used()
+  std::vector<Entry> entries_;          ///< empty: too many combinations to remember
 };
 
 }  // namespace kw::generator
