@@ -23,7 +23,11 @@ scripts/fetch_nvrtc.sh
 step "3/6 build"
 scripts/build.sh --target kernelwright
 step "4/6 tune the example"
-show "$build/kernelwright" tune "$example" --set "$shape" --budget "${BUDGET:-60s}" "$@"
+case " $* " in
+  *" --budget"*) ;;
+  *) set -- --budget "${BUDGET:-60s}" "$@" ;;
+esac
+show "$build/kernelwright" tune "$example" --set "$shape" "$@"
 step "5/6 ask for the kernel"
 show "$build/kernelwright" query "$op" --set "$shape"
 step "6/6 export it"
