@@ -26,8 +26,8 @@ struct IndexValue {
 
 struct Frame {
   std::array<IndexValue, kMaxIndices> index;
-  std::uint64_t bound = 0;                ///< slots that have a value
-  std::uint64_t varying = 0;              ///< slots with step != 0
+  std::uint64_t bound = 0;    ///< slots that have a value
+  std::uint64_t varying = 0;  ///< slots with step != 0
   int lanes = 1;
   const unsigned char* active = nullptr;  ///< lanes that matter; null: all
 };

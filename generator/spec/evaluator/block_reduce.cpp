@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kMaxRowTerms = size_t{1} << 28;  // of a reduction that needs its whole row
 
 bool needs_row(ReduceOp op) {
-  return op == ReduceOp::kArgmax || op == ReduceOp::kLogSumExp || op == ReduceOp::kSoftmax || op == ReduceOp::kTopK || op == ReduceOp::kTopKIndex || op == ReduceOp::kCumSum;
+  return op == ReduceOp::kArgmax || op == ReduceOp::kLogSumExp || op == ReduceOp::kSoftmax || op == ReduceOp::kTopK ||
+         op == ReduceOp::kTopKIndex || op == ReduceOp::kCumSum;
 }
 
 }  // namespace
@@ -37,21 +38,25 @@ BlockEvaluator::Range BlockEvaluator::range_of(int slot, const Frame& frame) {
   Range range{0, index.extent};
   if (index.below >= 0) {
     const double below = scalar_of(index.below, frame).value;
-    range.high = std::clamp<std::int64_t>(below < static_cast<double>(index.extent) ? static_cast<std::int64_t>(std::ceil(below)) : index.extent, 0, index.extent);
+    range.high = std::clamp<std::int64_t>(
+        below < static_cast<double>(index.extent) ? static_cast<std::int64_t>(std::ceil(below)) : index.extent, 0, index.extent);
   }
   if (index.offsets >= 0 && (frame.bound >> index.group_slot & 1) != 0) {
     const Tensor& offsets = program_.program->tensors[static_cast<size_t>(index.offsets)];
     std::int64_t group = frame.index[static_cast<size_t>(index.group_slot)].base;
     const std::int64_t num_offsets = program_.tensor_extents[static_cast<size_t>(index.offsets)][0];
     if (group < 0 || group + 1 >= num_offsets) {
-      fail_once(fmt::format("{}: group {} of index {} has no pair of offsets ({} are there)", offsets.name, group, index.name, num_offsets), {});
+      fail_once(fmt::format("{}: group {} of index {} has no pair of offsets ({} are there)", offsets.name, group, index.name, num_offsets),
+                {});
       return {};
     }
     const double low = inputs_.element(offsets, std::span<const std::int64_t>(&group, 1));
     ++group;
     const double high = inputs_.element(offsets, std::span<const std::int64_t>(&group, 1));
     if (low < 0 || high > static_cast<double>(index.extent) || low > high) {
-      fail_once(fmt::format("{}: offsets {} and {} of index {} do not ascend inside [0, {}]", offsets.name, low, high, index.name, index.extent), {});
+      fail_once(
+          fmt::format("{}: offsets {} and {} of index {} do not ascend inside [0, {}]", offsets.name, low, high, index.name, index.extent),
+          {});
       return {};
     }
     range.low = static_cast<std::int64_t>(low);
@@ -153,11 +158,16 @@ Bounded BlockEvaluator::reduce_to_scalar(int id, const Frame& frame) {
     Row row;
     collect(node, inner, row);
     switch (node.reduce_op) {
-      case ReduceOp::kArgmax: result = argmax_of(row.value, row.bound); break;
-      case ReduceOp::kLogSumExp: result = logsumexp_of(row.value, row.bound, node.rounding); break;
+      case ReduceOp::kArgmax:
+        result = argmax_of(row.value, row.bound);
+        break;
+      case ReduceOp::kLogSumExp:
+        result = logsumexp_of(row.value, row.bound, node.rounding);
+        break;
       default: {
         const Bounded rank = scalar_of(node.operands[1], inner);
-        result = topk_of(row.value, row.bound, std::abs(rank.value) < 0x1p62 ? static_cast<std::int64_t>(rank.value) : -1, node.reduce_op == ReduceOp::kTopKIndex);
+        result = topk_of(row.value, row.bound, std::abs(rank.value) < 0x1p62 ? static_cast<std::int64_t>(rank.value) : -1,
+                         node.reduce_op == ReduceOp::kTopKIndex);
       }
     }
   }

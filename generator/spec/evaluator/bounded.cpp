@@ -88,19 +88,26 @@ Bounded apply_unary(Function function, const Bounded& x, const Rounding& r) {
   if (std::isnan(x.value)) return {kNaN, 0};
   const double v = x.value;
   switch (function) {
-    case Function::kNeg: return {-v, x.bound};
-    case Function::kAbs: return {std::abs(v), x.bound};
+    case Function::kNeg:
+      return {-v, x.bound};
+    case Function::kAbs:
+      return {std::abs(v), x.bound};
     case Function::kRelu: {
       const double hi = std::max(v + x.bound, 0.0);
       const double lo = std::max(v - x.bound, 0.0);
       const double top = std::max(v, 0.0);
       return {top, x.bound == 0 ? 0 : std::max(hi - top, top - lo)};
     }
-    case Function::kExp: return apply_exp(x, r);
-    case Function::kLog: return apply_log(x, r);
-    case Function::kSqrt: return apply_sqrt(x, r);
-    case Function::kRsqrt: return apply_rsqrt(x, r);
-    case Function::kSigmoid: return apply_sigmoid(x, r);
+    case Function::kExp:
+      return apply_exp(x, r);
+    case Function::kLog:
+      return apply_log(x, r);
+    case Function::kSqrt:
+      return apply_sqrt(x, r);
+    case Function::kRsqrt:
+      return apply_rsqrt(x, r);
+    case Function::kSigmoid:
+      return apply_sigmoid(x, r);
     case Function::kTanh: {
       const auto f = [](double t) { return std::tanh(t); };
       return rounded(f(v), monotone_bound(f, f(v), x), 8, 0, x, r);
@@ -109,16 +116,22 @@ Bounded apply_unary(Function function, const Bounded& x, const Rounding& r) {
       const auto f = [](double t) { return std::erf(t); };
       return rounded(f(v), monotone_bound(f, f(v), x), 8, 0, x, r);
     }
-    case Function::kGelu: return apply_smooth(gelu(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
-    case Function::kGeluTanh: return apply_smooth(gelu_tanh(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
-    case Function::kSilu: return apply_smooth(silu(v), 1.10, exp_units(v) + 6, 0, x, r);
-    case Function::kSin: return apply_smooth(std::sin(v), 1, 4, 8, x, r);
-    case Function::kCos: return apply_smooth(std::cos(v), 1, 4, 8, x, r);
+    case Function::kGelu:
+      return apply_smooth(gelu(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
+    case Function::kGeluTanh:
+      return apply_smooth(gelu_tanh(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
+    case Function::kSilu:
+      return apply_smooth(silu(v), 1.10, exp_units(v) + 6, 0, x, r);
+    case Function::kSin:
+      return apply_smooth(std::sin(v), 1, 4, 8, x, r);
+    case Function::kCos:
+      return apply_smooth(std::cos(v), 1, 4, 8, x, r);
     case Function::kFloor: {
       const auto f = [](double t) { return std::floor(t); };
       return {f(v), monotone_bound(f, f(v), x)};
     }
-    default: return not_judged();
+    default:
+      return not_judged();
   }
 }
 
@@ -128,12 +141,18 @@ Bounded compare(Function function, const Bounded& a, const Bounded& b) {
   if (std::isnan(a.value) || std::isnan(b.value)) return truth(function == Function::kNe, true);
   const bool is_certain = (a.bound == 0 && b.bound == 0) || std::abs(a.value - b.value) > a.bound + b.bound;
   switch (function) {
-    case Function::kLt: return truth(a.value < b.value, is_certain);
-    case Function::kLe: return truth(a.value <= b.value, is_certain);
-    case Function::kGt: return truth(a.value > b.value, is_certain);
-    case Function::kGe: return truth(a.value >= b.value, is_certain);
-    case Function::kEq: return truth(a.value == b.value, is_certain);
-    default: return truth(a.value != b.value, is_certain);
+    case Function::kLt:
+      return truth(a.value < b.value, is_certain);
+    case Function::kLe:
+      return truth(a.value <= b.value, is_certain);
+    case Function::kGt:
+      return truth(a.value > b.value, is_certain);
+    case Function::kGe:
+      return truth(a.value >= b.value, is_certain);
+    case Function::kEq:
+      return truth(a.value == b.value, is_certain);
+    default:
+      return truth(a.value != b.value, is_certain);
   }
 }
 
@@ -222,7 +241,8 @@ Rounding rounding_of(DType node, DType accumulate) {
   const bool is_double = (node == DType::kF64) && (accumulate == DType::kF64 || !is_float(accumulate));
   if (is_double || (accumulate == DType::kF64 && node != DType::kF32)) return {unit_roundoff(DType::kF64), DBL_MIN, DBL_MAX};
   if (accumulate == DType::kF16 || accumulate == DType::kBF16) {
-    return {unit_roundoff(accumulate), accumulate == DType::kF16 ? 0x1p-14 : double{FLT_MIN}, accumulate == DType::kF16 ? 65504.0 : double{FLT_MAX}};
+    return {unit_roundoff(accumulate), accumulate == DType::kF16 ? 0x1p-14 : double{FLT_MIN},
+            accumulate == DType::kF16 ? 65504.0 : double{FLT_MAX}};
   }
   return {unit_roundoff(DType::kF32), FLT_MIN, FLT_MAX};
 }
@@ -266,27 +286,42 @@ Bounded either(const Bounded& taken, const Bounded& other) {
 
 Bounded apply(Function function, std::span<const Bounded> x, const Rounding& r) {
   switch (function) {
-    case Function::kAdd: return add(x[0], x[1], r);
-    case Function::kSub: return add(x[0], {-x[1].value, x[1].bound}, r);
-    case Function::kMul: return multiply(x[0], x[1], r);
-    case Function::kDiv: return divide(x[0], x[1], r);
-    case Function::kFloorDiv: return floor_divide(x[0], x[1], r);
-    case Function::kMod: return modulo(x[0], x[1], r);
-    case Function::kPow: return power(x[0], x[1], r);
+    case Function::kAdd:
+      return add(x[0], x[1], r);
+    case Function::kSub:
+      return add(x[0], {-x[1].value, x[1].bound}, r);
+    case Function::kMul:
+      return multiply(x[0], x[1], r);
+    case Function::kDiv:
+      return divide(x[0], x[1], r);
+    case Function::kFloorDiv:
+      return floor_divide(x[0], x[1], r);
+    case Function::kMod:
+      return modulo(x[0], x[1], r);
+    case Function::kPow:
+      return power(x[0], x[1], r);
     case Function::kLt:
     case Function::kLe:
     case Function::kGt:
     case Function::kGe:
     case Function::kEq:
-    case Function::kNe: return compare(function, x[0], x[1]);
+    case Function::kNe:
+      return compare(function, x[0], x[1]);
     case Function::kAnd:
-    case Function::kOr: return logic(function, x[0], x[1]);
-    case Function::kNot: return {x[0].value == 0 ? 1.0 : 0.0, x[0].bound > 0 ? 1.0 : 0.0};
-    case Function::kMin: return extreme(false, x[0], x[1]);
-    case Function::kMax: return extreme(true, x[0], x[1]);
-    case Function::kIsFinite: return truth(std::isfinite(x[0].value), is_judged(x[0]));
-    case Function::kWhere: return not_judged();
-    default: return apply_unary(function, x[0], r);
+    case Function::kOr:
+      return logic(function, x[0], x[1]);
+    case Function::kNot:
+      return {x[0].value == 0 ? 1.0 : 0.0, x[0].bound > 0 ? 1.0 : 0.0};
+    case Function::kMin:
+      return extreme(false, x[0], x[1]);
+    case Function::kMax:
+      return extreme(true, x[0], x[1]);
+    case Function::kIsFinite:
+      return truth(std::isfinite(x[0].value), is_judged(x[0]));
+    case Function::kWhere:
+      return not_judged();
+    default:
+      return apply_unary(function, x[0], r);
   }
 }
 
@@ -298,6 +333,8 @@ double round_to(DType dtype, double value) {
 
 Bounded cast_to(DType dtype, const Bounded& x) {
   if (dtype == DType::kBool) return truth(x.value != 0, x.bound == 0 || std::abs(x.value) > x.bound);
+  if (dtype == DType::kTF32)
+    return settle(x.value, x.bound + 0x1p-11 * (std::abs(x.value) + x.bound), x, {}, {});  // rna or rn: either may be used
   if (x.bound == 0 && !(is_integer(dtype) && std::isnan(x.value))) return {round_to(dtype, x.value), 0};
   if (!is_judged(x) || std::isnan(x.value)) return is_float(dtype) && std::isnan(x.value) ? Bounded{kNaN, 0} : not_judged();
   if (!is_float(dtype)) {

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <optional>
 #include <unordered_map>
 
 #include "generator/spec/evaluator.h"
+#include "generator/spec/evaluator/affine.h"
 
 namespace kw::generator {
 namespace {
@@ -21,125 +20,10 @@ tl::unexpected<Error> refuse(std::string message, const SourceRange& where = {})
   return fail(Stage::kSpec, Code::kBadInput, std::move(message), where);
 }
 
-size_t arity(Function function) {
-  switch (function) {
-    case Function::kWhere: return 3;
-    case Function::kAdd:
-    case Function::kSub:
-    case Function::kMul:
-    case Function::kDiv:
-    case Function::kFloorDiv:
-    case Function::kMod:
-    case Function::kPow:
-    case Function::kLt:
-    case Function::kLe:
-    case Function::kGt:
-    case Function::kGe:
-    case Function::kEq:
-    case Function::kNe:
-    case Function::kAnd:
-    case Function::kOr:
-    case Function::kMin:
-    case Function::kMax: return 2;
-    default: return 1;
-  }
-}
-
-/// Affine form over the index slots, if the expression has one.
-class AffineReader {
- public:
-  AffineReader(const std::map<std::string, int>& slots, const IntBindings& dims) : slots_(slots), dims_(dims) {}
-
-  std::optional<Affine> read(const ExprNode& node) const {
-    switch (node.kind) {
-      case Kind::kNumber: return node.number == std::floor(node.number) && std::abs(node.number) < 0x1p53 ? constant(static_cast<std::int64_t>(node.number)) : std::nullopt;
-      case Kind::kDim: {
-        const auto found = dims_.find(node.name);
-        return found == dims_.end() ? std::nullopt : constant(found->second);
-      }
-      case Kind::kIndex: {
-        const auto found = slots_.find(node.name);
-        if (found == slots_.end()) return std::nullopt;
-        return Affine{0, {{found->second, 1}}};
-      }
-      case Kind::kCall: return read_call(node);
-      default: return std::nullopt;
-    }
-  }
-
- private:
-  static std::optional<Affine> constant(std::int64_t value) { return Affine{value, {}}; }
-
-  static std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
-    std::int64_t result = 0;
-    return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional<std::int64_t>(result);
-  }
-
-  static std::optional<Affine> scaled(const Affine& a, std::int64_t factor) {
-    Affine result;
-    const auto c = product(a.constant, factor);
-    if (!c) return std::nullopt;
-    result.constant = *c;
-    for (const Affine::Term& term : a.terms) {
-      const auto k = product(term.coefficient, factor);
-      if (!k) return std::nullopt;
-      if (*k != 0) result.terms.push_back({term.slot, *k});
-    }
-    return result;
-  }
-
-  static std::optional<Affine> sum(const Affine& a, const Affine& b) {
-    Affine result = a;
-    if (__builtin_add_overflow(a.constant, b.constant, &result.constant)) return std::nullopt;
-    for (const Affine::Term& term : b.terms) {
-      const auto same = std::find_if(result.terms.begin(), result.terms.end(), [&](const Affine::Term& t) { return t.slot == term.slot; });
-      if (same == result.terms.end()) {
-        result.terms.push_back(term);
-      } else if (__builtin_add_overflow(same->coefficient, term.coefficient, &same->coefficient)) {
-        return std::nullopt;
-      }
-    }
-    std::erase_if(result.terms, [](const Affine::Term& t) { return t.coefficient == 0; });
-    return result;
-  }
-
-  std::optional<Affine> read_call(const ExprNode& node) const {
-    if (node.operands.size() != arity(node.function)) return std::nullopt;
-    const auto a = read(*node.operands[0]);
-    if (!a) return std::nullopt;
-    if (node.function == Function::kNeg) return scaled(*a, -1);
-    if (node.operands.size() != 2) return std::nullopt;
-    const auto b = read(*node.operands[1]);
-    if (!b) return std::nullopt;
-    switch (node.function) {
-      case Function::kAdd: return sum(*a, *b);
-      case Function::kSub: {
-        const auto negated = scaled(*b, -1);
-        return negated ? sum(*a, *negated) : std::nullopt;
-      }
-      case Function::kMul:
-        if (b->terms.empty()) return scaled(*a, b->constant);
-        if (a->terms.empty()) return scaled(*b, a->constant);
-        return std::nullopt;
-      case Function::kFloorDiv:
-      case Function::kMod: {
-        if (b->terms.empty() && b->constant == 1) return node.function == Function::kMod ? constant(0) : a;
-        if (!a->terms.empty() || !b->terms.empty() || b->constant <= 0) return std::nullopt;
-        const std::int64_t quotient = a->constant / b->constant - (a->constant % b->constant < 0 ? 1 : 0);
-        return constant(node.function == Function::kFloorDiv ? quotient : a->constant - quotient * b->constant);
-      }
-      default: return std::nullopt;
-    }
-  }
-
-  const std::map<std::string, int>& slots_;
-  const IntBindings& dims_;
-};
-
 class Compiler {
  public:
   Compiler(const Program& program, const Problem& problem, const ScalarReader& read_scalar)
-      : program_(program), problem_(problem), read_scalar_(read_scalar), affine_(slots_, problem.dims) {}
+      : program_(program), problem_(problem), read_scalar_(read_scalar) {}
 
   Result<CompiledProgram> run() {
     out_.program = &program_;
@@ -147,7 +31,9 @@ class Compiler {
     for (const Tensor& tensor : program_.tensors) {
       KW_TRY(TensorShape shape, resolve_shape(tensor, problem_));
       if (!tensor.list_dim.empty()) shape.extents.insert(shape.extents.begin(), shape.num_in_list);
-      if (shape.extents.size() > kMaxAxes) return refuse(fmt::format("tensor {}: {} axes: at most {} are evaluated", tensor.name, shape.extents.size(), kMaxAxes), tensor.where);
+      if (shape.extents.size() > kMaxAxes)
+        return refuse(fmt::format("tensor {}: {} axes: at most {} are evaluated", tensor.name, shape.extents.size(), kMaxAxes),
+                      tensor.where);
       out_.tensor_extents.push_back(shape.extents);
     }
     KW_TRY_VOID(declare_targets());
@@ -162,7 +48,8 @@ class Compiler {
 
  private:
   Status declare_indices() {
-    if (program_.indices.size() > kMaxIndices) return refuse(fmt::format("{} indices: at most {} are evaluated", program_.indices.size(), kMaxIndices));
+    if (program_.indices.size() > kMaxIndices)
+      return refuse(fmt::format("{} indices: at most {} are evaluated", program_.indices.size(), kMaxIndices));
     for (const Index& index : program_.indices) {
       KW_TRY(const std::int64_t extent, index.extent.evaluate(problem_.dims));
       if (extent < 0) return refuse(fmt::format("index {}: extent {} is negative", index.name, extent));
@@ -206,10 +93,13 @@ class Compiler {
       compiled.has_ragged_index = compiled.has_ragged_index || !program_.indices[static_cast<size_t>(slot)].ragged_offsets.empty();
     }
     const size_t rank = out_.targets[static_cast<size_t>(out_.target_ids.at(statement.target))].extents.size();
-    if (statement.subscripts.size() != rank) return refuse(fmt::format("{}: {} subscripts, rank {}", statement.target, statement.subscripts.size(), rank), statement.where);
+    if (statement.subscripts.size() != rank)
+      return refuse(fmt::format("{}: {} subscripts, rank {}", statement.target, statement.subscripts.size(), rank), statement.where);
     for (const ExprRef& subscript : statement.subscripts) {
-      const auto affine = affine_.read(*subscript);
-      if (!affine) return refuse(fmt::format("{}: subscript {} on the left side is not affine", statement.target, to_text(subscript)), statement.where);
+      const auto affine = read_affine(*subscript, slots_, problem_.dims);
+      if (!affine)
+        return refuse(fmt::format("{}: subscript {} on the left side is not affine", statement.target, to_text(subscript)),
+                      statement.where);
       compiled.subscripts.push_back(*affine);
     }
     KW_TRY(compiled.value, compile(statement.value));
@@ -225,7 +115,8 @@ class Compiler {
     }
     if (!index.ragged_offsets.empty()) {
       const Tensor* offsets = program_.find_tensor(index.ragged_offsets);
-      if (offsets == nullptr || offsets->shape.size() != 1) return refuse(fmt::format("index {}: offsets {} must be a tensor of rank 1", index.name, index.ragged_offsets));
+      if (offsets == nullptr || offsets->shape.size() != 1)
+        return refuse(fmt::format("index {}: offsets {} must be a tensor of rank 1", index.name, index.ragged_offsets));
       KW_TRY(const int group, slot_of(index.ragged_group, {}));
       out_.indices[i].offsets = static_cast<int>(offsets - program_.tensors.data());
       out_.indices[i].group_slot = group;
@@ -254,8 +145,8 @@ class Compiler {
 
   /// Equal nodes get one id, so that a reduction used twice is computed once.
   int share(const CompiledNode& node, const ExprNode& expr) {
-    std::string key = fmt::format("{}:{}:{}:{}:{:a}:{}:", static_cast<int>(node.kind), static_cast<int>(node.dtype), static_cast<int>(node.function),
-                                  static_cast<int>(node.reduce_op), expr.number, expr.name);
+    std::string key = fmt::format("{}:{}:{}:{}:{:a}:{}:", static_cast<int>(node.kind), static_cast<int>(node.dtype),
+                                  static_cast<int>(node.function), static_cast<int>(node.reduce_op), expr.number, expr.name);
     for (const std::string& index : expr.indices) key += index + ",";
     for (const int operand : node.operands) key += fmt::format(";{}", operand);
     const auto [entry, is_new] = by_key_.emplace(std::move(key), static_cast<int>(out_.nodes.size()));
@@ -265,10 +156,13 @@ class Compiler {
 
   Status resolve(const ExprNode& expr, CompiledNode& node) {
     switch (expr.kind) {
-      case Kind::kNumber: node.constant = rounded_constant(expr.number, node); return {};
+      case Kind::kNumber:
+        node.constant = rounded_constant(expr.number, node);
+        return {};
       case Kind::kDim: {
         const auto found = problem_.dims.find(expr.name);
-        if (found == problem_.dims.end()) return refuse(fmt::format("dim {}: has no value in the problem {}", expr.name, problem_.to_text()), expr.where);
+        if (found == problem_.dims.end())
+          return refuse(fmt::format("dim {}: has no value in the problem {}", expr.name, problem_.to_text()), expr.where);
         node.constant = {static_cast<double>(found->second), 0};
         return {};
       }
@@ -280,15 +174,19 @@ class Compiler {
         KW_TRY(node.slot, slot_of(expr.name, expr.where));
         return {};
       }
-      case Kind::kRead: return resolve_read(expr, node);
+      case Kind::kRead:
+        return resolve_read(expr, node);
       case Kind::kCall:
-        if (expr.operands.size() != arity(expr.function)) return refuse(fmt::format("{}: {} operands", to_text(expr.function), expr.operands.size()), expr.where);
+        if (expr.operands.size() != arity(expr.function))
+          return refuse(fmt::format("{}: {} operands", to_text(expr.function), expr.operands.size()), expr.where);
         return {};
       case Kind::kCast:
         if (expr.operands.size() != 1) return refuse("cast: needs one operand", expr.where);
         return {};
-      case Kind::kReduce: return resolve_reduce(expr, node);
-      case Kind::kParameter: return refuse("a parameter of a user function outside its body", expr.where);
+      case Kind::kReduce:
+        return resolve_reduce(expr, node);
+      case Kind::kParameter:
+        return refuse("a parameter of a user function outside its body", expr.where);
     }
     return {};
   }
@@ -317,16 +215,18 @@ class Compiler {
       node.target = target->second;
       // Statements are in topological order; anything else would be evaluated for ever.
       const int last_writer = out_.targets[static_cast<size_t>(node.target)].statements.back();
-      if (last_writer >= static_cast<int>(out_.statements.size())) return refuse(fmt::format("{}: read before it is written", expr.name), expr.where);
+      if (last_writer >= static_cast<int>(out_.statements.size()))
+        return refuse(fmt::format("{}: read before it is written", expr.name), expr.where);
       extents = out_.targets[static_cast<size_t>(node.target)].extents;
     } else {
       node.tensor = static_cast<int>(tensor - program_.tensors.data());
       extents = out_.tensor_extents[static_cast<size_t>(node.tensor)];
     }
-    if (extents.size() != expr.operands.size()) return refuse(fmt::format("{}: {} subscripts, rank {}", expr.name, expr.operands.size(), extents.size()), expr.where);
+    if (extents.size() != expr.operands.size())
+      return refuse(fmt::format("{}: {} subscripts, rank {}", expr.name, expr.operands.size(), extents.size()), expr.where);
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       Subscript subscript;
-      const auto affine = affine_.read(*expr.operands[axis]);
+      const auto affine = read_affine(*expr.operands[axis], slots_, problem_.dims);
       subscript.is_affine = affine.has_value();
       if (affine) subscript.affine = *affine;
       subscript.node = node.operands[axis];
@@ -338,9 +238,11 @@ class Compiler {
 
   Status resolve_reduce(const ExprNode& expr, CompiledNode& node) {
     const bool has_rank = expr.reduce_op == ReduceOp::kTopK || expr.reduce_op == ReduceOp::kTopKIndex;
-    if (expr.operands.empty() || (has_rank && expr.operands.size() != 2)) return refuse(fmt::format("{}: operands missing", to_text(expr.reduce_op)), expr.where);
+    if (expr.operands.empty() || (has_rank && expr.operands.size() != 2))
+      return refuse(fmt::format("{}: operands missing", to_text(expr.reduce_op)), expr.where);
     if (expr.indices.empty()) return refuse(fmt::format("{}: reduces over no index", to_text(expr.reduce_op)), expr.where);
-    if (keeps_index(expr.reduce_op) && expr.indices.size() != 1) return refuse(fmt::format("{}: over {} indices: one is evaluated", to_text(expr.reduce_op), expr.indices.size()), expr.where);
+    if (keeps_index(expr.reduce_op) && expr.indices.size() != 1)
+      return refuse(fmt::format("{}: over {} indices: one is evaluated", to_text(expr.reduce_op), expr.indices.size()), expr.where);
     double num_terms = 1;
     bool is_rectangular = true;
     for (const std::string& name : expr.indices) {
@@ -350,8 +252,10 @@ class Compiler {
       num_terms *= static_cast<double>(out_.indices[static_cast<size_t>(slot)].extent);
       is_rectangular = is_rectangular && index.below == nullptr && index.ragged_offsets.empty();
     }
-    if (num_terms > static_cast<double>(kMaxTerms)) return refuse(fmt::format("{}: {:.3g} terms: at most 2^40 are evaluated", to_text(expr.reduce_op), num_terms), expr.where);
-    const bool has_order = expr.reduce_op == ReduceOp::kArgmax || expr.reduce_op == ReduceOp::kTopKIndex || expr.reduce_op == ReduceOp::kTopK;
+    if (num_terms > static_cast<double>(kMaxTerms))
+      return refuse(fmt::format("{}: {:.3g} terms: at most 2^40 are evaluated", to_text(expr.reduce_op), num_terms), expr.where);
+    const bool has_order =
+        expr.reduce_op == ReduceOp::kArgmax || expr.reduce_op == ReduceOp::kTopKIndex || expr.reduce_op == ReduceOp::kTopK;
     if (is_rectangular && !has_order) {
       const auto extent_of = [&](int slot) { return out_.indices[static_cast<size_t>(slot)].extent; };
       std::stable_sort(node.slots.begin(), node.slots.end(), [&](int a, int b) { return extent_of(a) < extent_of(b); });
@@ -378,22 +282,27 @@ class Compiler {
       operands.push_back({value, 0});
     }
     switch (expr.kind) {
-      case Kind::kNumber: return expr.number;
-      case Kind::kCast: return round_to(expr.dtype, operands.at(0).value);
+      case Kind::kNumber:
+        return expr.number;
+      case Kind::kCast:
+        return round_to(expr.dtype, operands.at(0).value);
       case Kind::kScalar: {
         KW_TRY(const Bounded value, scalar_value(expr.name, depth + 1));
         return value.value;
       }
       case Kind::kDim: {
         const auto found = problem_.dims.find(expr.name);
-        if (found == problem_.dims.end()) return refuse(fmt::format("dim {}: has no value in the problem {}", expr.name, problem_.to_text()), expr.where);
+        if (found == problem_.dims.end())
+          return refuse(fmt::format("dim {}: has no value in the problem {}", expr.name, problem_.to_text()), expr.where);
         return static_cast<double>(found->second);
       }
       case Kind::kCall:
-        if (operands.size() != arity(expr.function)) return refuse(fmt::format("{}: {} operands", to_text(expr.function), operands.size()), expr.where);
+        if (operands.size() != arity(expr.function))
+          return refuse(fmt::format("{}: {} operands", to_text(expr.function), operands.size()), expr.where);
         if (expr.function == Function::kWhere) return operands[0].value != 0 ? operands[1].value : operands[2].value;
         return apply(expr.function, operands, {}).value;
-      default: return refuse("a scalar's value may use numbers, dims and scalars only", expr.where);
+      default:
+        return refuse("a scalar's value may use numbers, dims and scalars only", expr.where);
     }
   }
 
@@ -449,7 +358,7 @@ class Compiler {
   double tf32_unit(const CompiledNode& factor) const {
     if (factor.kind == Kind::kRead && factor.tensor >= 0) {
       const DType dtype = program_.tensors[static_cast<size_t>(factor.tensor)].dtype;
-      if (dtype != DType::kF32 && dtype != DType::kF64 && dtype != DType::kI32 && dtype != DType::kI64) return 0;
+      if (dtype != DType::kF32 && dtype != DType::kF64 && dtype != DType::kTF32 && dtype != DType::kI32 && dtype != DType::kI64) return 0;
     }
     return unit_roundoff(DType::kTF32);
   }
@@ -470,7 +379,6 @@ class Compiler {
   const Problem& problem_;
   const ScalarReader& read_scalar_;
   std::map<std::string, int> slots_;
-  AffineReader affine_;
   CompiledProgram out_;
   std::unordered_map<const ExprNode*, int> by_pointer_;
   std::map<std::string, int> by_key_;
@@ -482,37 +390,6 @@ bool keeps_index(ReduceOp op) { return op == ReduceOp::kSoftmax || op == ReduceO
 
 Result<CompiledProgram> compile_program(const Program& program, const Problem& problem, const ScalarReader& read_scalar) {
   return Compiler(program, problem, read_scalar).run();
-}
-
-bool invert_subscripts(const CompiledProgram& program, const CompiledStatement& statement, std::span<const std::int64_t> coordinates, std::vector<std::int64_t>& values) {
-  constexpr std::int64_t kUnset = -1;
-  std::vector<std::int64_t> by_slot(program.indices.size(), kUnset);
-  for (size_t axis = 0; axis < statement.subscripts.size(); ++axis) {
-    // Largest coefficient first: the digits of a mixed-radix number. A negative coefficient counts from the far end.
-    std::vector<Affine::Term> terms = statement.subscripts[axis].terms;
-    std::sort(terms.begin(), terms.end(), [](const Affine::Term& a, const Affine::Term& b) { return std::abs(a.coefficient) > std::abs(b.coefficient); });
-    std::int64_t rest = coordinates[axis] - statement.subscripts[axis].constant;
-    for (const Affine::Term& term : terms) {
-      if (term.coefficient < 0) rest -= term.coefficient * (program.indices[static_cast<size_t>(term.slot)].extent - 1);
-    }
-    for (const Affine::Term& term : terms) {
-      const std::int64_t extent = program.indices[static_cast<size_t>(term.slot)].extent;
-      if (rest < 0 || extent == 0) return false;
-      const std::int64_t digit = std::min<std::int64_t>(rest / std::abs(term.coefficient), extent - 1);
-      rest -= digit * std::abs(term.coefficient);
-      const std::int64_t value = term.coefficient > 0 ? digit : extent - 1 - digit;
-      std::int64_t& slot_value = by_slot[static_cast<size_t>(term.slot)];
-      if (slot_value != kUnset && slot_value != value) return false;
-      slot_value = value;
-    }
-    if (rest != 0) return false;
-  }
-  values.clear();
-  for (const int slot : statement.slots) {
-    if (by_slot[static_cast<size_t>(slot)] == kUnset) return false;
-    values.push_back(by_slot[static_cast<size_t>(slot)]);
-  }
-  return true;
 }
 
 }  // namespace kw::generator

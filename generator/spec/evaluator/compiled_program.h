@@ -48,22 +48,22 @@ struct CompiledNode {
   std::vector<Subscript> subscripts;  ///< kRead
   bool has_affine_subscripts = true;
   std::vector<int> operands;
-  std::vector<int> slots;             ///< kReduce: reduced indices, the last one is evaluated in blocks
-  std::uint64_t depends = 0;          ///< set of slots the value depends on
-  double expanded_size = 1;           ///< nodes of the tree without sharing
-  bool converts_integers = false;     ///< float operation with integer operands: large ones are rounded first
-  bool is_product_sum = false;        ///< kSum or kMean over a product of reals
-  double tf32_unit[2] = {0, 0};       ///< rounding of the factors of a product sum to tf32
+  std::vector<int> slots;          ///< kReduce: reduced indices, the last one is evaluated in blocks
+  std::uint64_t depends = 0;       ///< set of slots the value depends on
+  double expanded_size = 1;        ///< nodes of the tree without sharing
+  bool converts_integers = false;  ///< float operation with integer operands: large ones are rounded first
+  bool is_product_sum = false;     ///< kSum or kMean over a product of reals
+  double tf32_unit[2] = {0, 0};    ///< rounding of the factors of a product sum to tf32
   bool has_independent_factors = false;
-  bool needs_single_lane = false;     ///< kReduce over a ragged index whose group is not a loop around it
+  bool needs_single_lane = false;  ///< kReduce over a ragged index whose group is not a loop around it
   SourceRange where;
 };
 
 struct CompiledIndex {
   std::string name;
   std::int64_t extent = 0;
-  int below = -1;        ///< node
-  int offsets = -1;      ///< tensor of a ragged index
+  int below = -1;    ///< node
+  int offsets = -1;  ///< tensor of a ragged index
   int group_slot = -1;
 };
 
@@ -78,7 +78,7 @@ struct CompiledStatement {
 struct CompiledTarget {
   std::string name;
   const Tensor* tensor = nullptr;
-  std::vector<std::int64_t> extents;   ///< list position first for a list tensor
+  std::vector<std::int64_t> extents;  ///< list position first for a list tensor
   std::vector<int> statements;
 };
 
@@ -95,9 +95,6 @@ struct CompiledProgram {
 using ScalarReader = std::function<double(const Scalar&)>;
 /// `program` must outlive the result. Errors: missing dims, negative extents, unknown names, wrong numbers of subscripts.
 Result<CompiledProgram> compile_program(const Program& program, const Problem& problem, const ScalarReader& read_scalar);
-
-/// Index values of `statement` that write `coordinates`; false when the statement does not cover them. `values` follows statement.slots.
-bool invert_subscripts(const CompiledProgram& program, const CompiledStatement& statement, std::span<const std::int64_t> coordinates, std::vector<std::int64_t>& values);
 
 bool keeps_index(ReduceOp op);
 

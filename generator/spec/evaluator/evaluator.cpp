@@ -65,7 +65,8 @@ void run_chunk(Chunk& chunk, int target, size_t rank, DType dtype) {
 
 }  // namespace
 
-Result<std::vector<ReferenceValue>> Evaluator::evaluate(const std::string& output_tensor, std::span<const std::int64_t> coordinates, int num_threads) const {
+Result<std::vector<ReferenceValue>> Evaluator::evaluate(const std::string& output_tensor, std::span<const std::int64_t> coordinates,
+                                                        int num_threads) const {
   const CompiledProgram& compiled = impl_->compiled;
   const auto found = compiled.target_ids.find(output_tensor);
   if (found == compiled.target_ids.end() || compiled.targets[static_cast<size_t>(found->second)].tensor == nullptr) {
@@ -73,10 +74,13 @@ Result<std::vector<ReferenceValue>> Evaluator::evaluate(const std::string& outpu
   }
   const CompiledTarget& target = compiled.targets[static_cast<size_t>(found->second)];
   const size_t rank = target.extents.size();
-  if (rank > 0 && coordinates.size() % rank != 0) return fail(Stage::kSpec, Code::kInternal, fmt::format("{}: {} coordinates, rank {}", output_tensor, coordinates.size(), rank));
+  if (rank > 0 && coordinates.size() % rank != 0)
+    return fail(Stage::kSpec, Code::kInternal, fmt::format("{}: {} coordinates, rank {}", output_tensor, coordinates.size(), rank));
   for (size_t i = 0; i < coordinates.size(); ++i) {
     if (coordinates[i] < 0 || coordinates[i] >= target.extents[i % rank]) {
-      return fail(Stage::kSpec, Code::kBadInput, fmt::format("{}: coordinate {} of axis {} is outside [0, {})", output_tensor, coordinates[i], i % rank, target.extents[i % rank]));
+      return fail(Stage::kSpec, Code::kBadInput,
+                  fmt::format("{}: coordinate {} of axis {} is outside [0, {})", output_tensor, coordinates[i], i % rank,
+                              target.extents[i % rank]));
     }
   }
   const size_t num_samples = rank == 0 ? 1 : coordinates.size() / rank;

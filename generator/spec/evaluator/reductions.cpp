@@ -174,30 +174,36 @@ Bounded Accumulator::finish_extreme() const {
 
 Bounded Accumulator::finish_logic() const {
   switch (node_.reduce_op) {
-    case ReduceOp::kAny: return {num_true_ > 0 ? 1.0 : 0.0, num_true_ == 0 && num_undecided_ > 0 ? 1.0 : 0.0};
+    case ReduceOp::kAny:
+      return {num_true_ > 0 ? 1.0 : 0.0, num_true_ == 0 && num_undecided_ > 0 ? 1.0 : 0.0};
     case ReduceOp::kAll: {
       const bool has_false = num_true_ + num_undecided_ < num_terms_;
       return {has_false ? 0.0 : 1.0, !has_false && num_undecided_ > 0 ? 1.0 : 0.0};
     }
-    default: return {num_true_, num_undecided_};
+    default:
+      return {num_true_, num_undecided_};
   }
 }
 
 Bounded Accumulator::finish() const {
   switch (node_.reduce_op) {
     case ReduceOp::kSum:
-    case ReduceOp::kMean: return finish_sum();
+    case ReduceOp::kMean:
+      return finish_sum();
     case ReduceOp::kMax:
-    case ReduceOp::kMin: return finish_extreme();
+    case ReduceOp::kMin:
+      return finish_extreme();
     case ReduceOp::kProd: {
       if (std::isnan(product_)) return {kNaN, 0};
       if (is_undecided_) return not_judged();
       if (!std::isfinite(product_)) return {product_, 0};
       const double growth = std::expm1(2 * num_terms_ * node_.rounding.unit);
-      const double bound = std::max(product_high_ - std::abs(product_), 0.0) + growth * product_high_ + (growth > 0 ? node_.rounding.smallest_normal : 0);
+      const double bound =
+          std::max(product_high_ - std::abs(product_), 0.0) + growth * product_high_ + (growth > 0 ? node_.rounding.smallest_normal : 0);
       return settle(product_, bound, {}, {}, node_.rounding);
     }
-    default: return finish_logic();
+    default:
+      return finish_logic();
   }
 }
 
@@ -302,7 +308,8 @@ void cumsum_in_place(std::vector<double>& value, std::vector<double>& bound, con
     sum += value[i];
     sum_abs += std::abs(value[i]);
     carried += bound[i];
-    const Bounded result = is_undecided ? not_judged() : settle(sum, carried + kSumFactor * std::sqrt(num_terms) * r.unit * sum_abs, {}, {}, r);
+    const Bounded result =
+        is_undecided ? not_judged() : settle(sum, carried + kSumFactor * std::sqrt(num_terms) * r.unit * sum_abs, {}, {}, r);
     value[i] = result.value;
     bound[i] = result.bound;
   }

@@ -52,13 +52,13 @@ class Accumulator {
 
   const CompiledNode& node_;
   double num_terms_ = 0;
-  double sum_ = 0, compensation_ = 0, plain_sum_ = 0;   // Neumaier; the plain sum decides what is inf or NaN
-  double carried_ = 0;                                  // Σ e
+  double sum_ = 0, compensation_ = 0, plain_sum_ = 0;  // Neumaier; the plain sum decides what is inf or NaN
+  double carried_ = 0;                                 // Σ e
   double sum_abs_ = 0, sum_squares_ = 0, a_squares_ = 0, b_squares_ = 0;
   double product_ = 1, product_high_ = 1;
   double best_ = 0, best_low_ = 0, best_high_ = 0;
   double num_true_ = 0, num_undecided_ = 0;
-  bool is_undecided_ = false;                           // a term is not judged
+  bool is_undecided_ = false;  // a term is not judged
   bool has_nan_ = false;
 };
 

@@ -37,9 +37,11 @@ Result<TensorShape> resolve_shape(const Tensor& tensor, const Problem& problem) 
     shape.num_in_list = found->second;
   }
   shape.strides.assign(shape.extents.size(), 1);
-  for (size_t axis = shape.extents.size(); axis-- > 1;) shape.strides[axis - 1] = shape.strides[axis] * std::max<std::int64_t>(shape.extents[axis], 1);
+  for (size_t axis = shape.extents.size(); axis-- > 1;)
+    shape.strides[axis - 1] = shape.strides[axis] * std::max<std::int64_t>(shape.extents[axis], 1);
   IntBindings bindings = problem.dims;
-  for (size_t axis = 0; axis < shape.strides.size(); ++axis) bindings.emplace(fmt::format("{}.stride{}", tensor.name, axis), shape.strides[axis]);
+  for (size_t axis = 0; axis < shape.strides.size(); ++axis)
+    bindings.emplace(fmt::format("{}.stride{}", tensor.name, axis), shape.strides[axis]);
   for (const auto& [name, value] : problem.strides) bindings[name] = value;
   for (size_t axis = 0; axis < tensor.strides.size() && axis < shape.strides.size(); ++axis) {
     KW_TRY(shape.strides[axis], tensor.strides[axis].evaluate(bindings));

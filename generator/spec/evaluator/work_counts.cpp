@@ -23,9 +23,12 @@ using Kind = ExprNode::Kind;
 /// Operations per term of a reduction, beside those of its body.
 double flops_per_term(ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSoftmax: return 5;    // max, subtract, exp, add, divide
-    case ReduceOp::kLogSumExp: return 4;  // max, subtract, exp, add
-    default: return 1;
+    case ReduceOp::kSoftmax:
+      return 5;  // max, subtract, exp, add, divide
+    case ReduceOp::kLogSumExp:
+      return 4;  // max, subtract, exp, add
+    default:
+      return 1;
   }
 }
 
@@ -34,7 +37,8 @@ class Counter {
   Counter(const CompiledProgram& compiled, std::int64_t l2_bytes) : compiled_(compiled), l2_bytes_(static_cast<double>(l2_bytes)) {
     for (const CompiledNode& n : compiled_.nodes) {
       const bool is_source = n.kind == Kind::kRead || n.kind == Kind::kReduce;
-      touches_data_.push_back(is_source || std::any_of(n.operands.begin(), n.operands.end(), [&](int operand) { return touches_data_[static_cast<size_t>(operand)]; }));
+      touches_data_.push_back(is_source || std::any_of(n.operands.begin(), n.operands.end(),
+                                                       [&](int operand) { return touches_data_[static_cast<size_t>(operand)]; }));
     }
   }
 
@@ -49,8 +53,8 @@ class Counter {
  private:
   /// What an operation reads: bytes of a stored value and whether it is an intermediate.
   struct Stored {
-    std::string name;   // one read per kernel of the same thing
-    double bytes = 0;   // 0: an index, number or scalar, not stored
+    std::string name;  // one read per kernel of the same thing
+    double bytes = 0;  // 0: an index, number or scalar, not stored
     bool is_intermediate = false;
   };
 
@@ -86,7 +90,8 @@ class Counter {
     for (const CompiledIndex& index : compiled_.indices) {
       if (index.offsets >= 0) reads[index.offsets] = product_of(compiled_.tensor_extents[static_cast<size_t>(index.offsets)]);
     }
-    for (const auto& [tensor, elements] : reads) counts_.min_bytes += elements * size_bytes(compiled_.program->tensors[static_cast<size_t>(tensor)].dtype);
+    for (const auto& [tensor, elements] : reads)
+      counts_.min_bytes += elements * size_bytes(compiled_.program->tensors[static_cast<size_t>(tensor)].dtype);
     for (const CompiledTarget& target : compiled_.targets) {
       if (target.tensor != nullptr) counts_.min_bytes += product_of(target.extents) * size_bytes(target.tensor->dtype);
     }
@@ -99,7 +104,8 @@ class Counter {
     seen_flops_.clear();
     count_flops(statement.value, slots, false);
     const Tensor* tensor = compiled_.program->find_tensor(compiled_.program->statements[id].target);
-    const double bytes = points(slots) * (compiled_.program->statements[id].is_tensor && tensor != nullptr ? size_bytes(tensor->dtype) : element_bytes_);
+    const double bytes =
+        points(slots) * (compiled_.program->statements[id].is_tensor && tensor != nullptr ? size_bytes(tensor->dtype) : element_bytes_);
     const CompiledNode& root = node(statement.value);
     if (is_operation(root)) {
       add_operation(statement.value, bytes);
@@ -138,9 +144,7 @@ class Counter {
     return n.kind == Kind::kCall && touches_data(n);
   }
   /// An expression of indices, numbers and scalars alone is computed where it is used.
-  bool touches_data(const CompiledNode& n) const {
-    return touches_data_[static_cast<size_t>(&n - compiled_.nodes.data())];
-  }
+  bool touches_data(const CompiledNode& n) const { return touches_data_[static_cast<size_t>(&n - compiled_.nodes.data())]; }
 
   /// Makes the operation `id` a kernel of its own that writes `result_bytes`.
   void add_operation(int id, double result_bytes) {
