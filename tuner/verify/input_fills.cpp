@@ -26,7 +26,7 @@ constexpr double kDefaultIntegerRange = 1000;  // of i32 and i64 tensors that in
 struct IndexUse {
   std::int64_t extent = std::numeric_limits<std::int64_t>::max();  ///< values must be below it
   bool is_indexing = false;
-  bool is_derived = true;    ///< every use is the plain subscript T[...]
+  bool is_derived = true;  ///< every use is the plain subscript T[...]
   bool is_offsets = false;
 };
 

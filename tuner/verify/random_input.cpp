@@ -18,8 +18,8 @@ using Kind = InputFill::Kind;
 
 constexpr std::uint64_t kSeedOffset = 0x632be59bd9b4e019u;
 constexpr std::uint64_t kCounterStep = 0x9e6d62d06f6a9a9bu;
-constexpr std::int32_t kNormalMean = 262140;      // of eight fields in [0, 65535]
-constexpr float kNormalScale = 1.8688068e-05f;    // 1 / standard deviation of their sum
+constexpr std::int32_t kNormalMean = 262140;    // of eight fields in [0, 65535]
+constexpr float kNormalScale = 1.8688068e-05f;  // 1 / standard deviation of their sum
 constexpr double kNormalScaleDouble = 1.8688068e-05;
 
 std::uint64_t mix_bits(std::uint64_t x) {
@@ -65,7 +65,9 @@ std::int64_t integer_at(const InputFill& fill, std::uint64_t key, std::int64_t o
   const auto first = static_cast<std::int64_t>(fill.low);
   const std::int64_t span = static_cast<std::int64_t>(fill.high) - first;
   if (span <= 1) return first;
-  if (fill.kind == Kind::kUnique) return first + static_cast<std::int64_t>(permute_position(fill.seed, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(span)));
+  if (fill.kind == Kind::kUnique)
+    return first +
+           static_cast<std::int64_t>(permute_position(fill.seed, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(span)));
   const std::uint64_t word = word_at(key, offset, 0);
   if (fill.kind == Kind::kInteger) return first + multiply_high(word, static_cast<std::uint64_t>(span));
   if (offset <= 0) return first;
@@ -108,7 +110,8 @@ float drop_bits(float value) {
 /// f16 below 2^-14: multiples of 2^-24, which adding and subtracting 0.75 rounds to.
 float round_to_f16(float value) {
   const float magnitude = std::abs(value);
-  if (magnitude >= 0x1p-14f) return magnitude < 65504.0f ? drop_bits<13>(value) : static_cast<float>(generator::round_to(DType::kF16, static_cast<double>(value)));
+  if (magnitude >= 0x1p-14f)
+    return magnitude < 65504.0f ? drop_bits<13>(value) : static_cast<float>(generator::round_to(DType::kF16, static_cast<double>(value)));
   const float shifted = value + 0.75f;
   return shifted - 0.75f;
 }
@@ -116,16 +119,21 @@ float round_to_f16(float value) {
 double rounded(DType dtype, float value) {
   switch (dtype) {
     case DType::kF32:
-    case DType::kTF32: return static_cast<double>(value);
-    case DType::kF16: return static_cast<double>(round_to_f16(value));
-    case DType::kBF16: return static_cast<double>(drop_bits<16>(value));
-    default: return generator::round_to(dtype, static_cast<double>(value));
+    case DType::kTF32:
+      return static_cast<double>(value);
+    case DType::kF16:
+      return static_cast<double>(round_to_f16(value));
+    case DType::kBF16:
+      return static_cast<double>(drop_bits<16>(value));
+    default:
+      return generator::round_to(dtype, static_cast<double>(value));
   }
 }
 
 double element_at(const InputFill& fill, std::uint64_t key, std::int64_t offset) {
   if (fill.dtype == DType::kF64) return double_at(fill, key, offset);
-  if (is_integer(fill.dtype) && fill.kind != Kind::kNormal && fill.kind != Kind::kUniform) return generator::round_to(fill.dtype, static_cast<double>(integer_at(fill, key, offset)));
+  if (is_integer(fill.dtype) && fill.kind != Kind::kNormal && fill.kind != Kind::kUniform)
+    return generator::round_to(fill.dtype, static_cast<double>(integer_at(fill, key, offset)));
   return rounded(fill.dtype, float_at(fill, key, offset));
 }
 
@@ -151,8 +159,8 @@ std::string fill_kernel_name(DType dtype) {
   return "fill_input_" + std::string(dtype == DType::kTF32 ? to_text(DType::kF32) : to_text(dtype));
 }
 
-Result<RandomInputSource> RandomInputSource::create(const generator::Program& program, const Problem& problem, const std::vector<InputFill>& fills,
-                                                    const std::map<std::string, double>& scalars) {
+Result<RandomInputSource> RandomInputSource::create(const generator::Program& program, const Problem& problem,
+                                                    const std::vector<InputFill>& fills, const std::map<std::string, double>& scalars) {
   RandomInputSource source;
   source.scalars_ = scalars;
   for (const generator::Tensor& tensor : program.tensors) {
@@ -163,7 +171,8 @@ Result<RandomInputSource> RandomInputSource::create(const generator::Program& pr
     source.entries_.emplace(tensor.name, Entry{*fill, std::move(shape), !tensor.list_dim.empty()});
   }
   for (const generator::Scalar& scalar : program.scalars) {
-    if (scalar.value == nullptr && !scalars.contains(scalar.name)) return fail(Stage::kVerify, Code::kBadInput, fmt::format("scalar {}: has no value", scalar.name));
+    if (scalar.value == nullptr && !scalars.contains(scalar.name))
+      return fail(Stage::kVerify, Code::kBadInput, fmt::format("scalar {}: has no value", scalar.name));
   }
   return source;
 }
@@ -180,7 +189,8 @@ double RandomInputSource::element(const generator::Tensor& tensor, std::span<con
   return value;
 }
 
-void RandomInputSource::row(const generator::Tensor& tensor, std::span<const std::int64_t> coordinates, int axis, std::span<double> out) const {
+void RandomInputSource::row(const generator::Tensor& tensor, std::span<const std::int64_t> coordinates, int axis,
+                            std::span<double> out) const {
   const Entry& entry = entry_of(tensor);
   const size_t skipped = entry.is_list ? 1 : 0;
   if (entry.is_list && axis == 0) {

@@ -111,7 +111,9 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
     const double num_possible_rows = num_elements / static_cast<double>(extents.back());
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(num_in_grid)));
     // A short side gives its share to the other one.
-    const std::int64_t num_columns = std::min(extents.back(), num_possible_rows < static_cast<double>(side) ? num_in_grid / static_cast<std::int64_t>(num_possible_rows) : std::max<std::int64_t>(side, 1));
+    const std::int64_t num_columns =
+        std::min(extents.back(), num_possible_rows < static_cast<double>(side) ? num_in_grid / static_cast<std::int64_t>(num_possible_rows)
+                                                                               : std::max<std::int64_t>(side, 1));
     const std::int64_t num_rows = std::max<std::int64_t>(num_in_grid / std::max<std::int64_t>(num_columns, 1), 1);
     const std::vector<Coordinates> rows = sample_rows(extents, num_rows, random);
     const std::vector<std::int64_t> columns = interesting_positions(extents.back(), num_columns, random);
@@ -134,9 +136,9 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
   return flat;
 }
 
-Result<std::vector<OutputSamples>> reference_samples(const generator::Program& program, const Problem& problem, const std::vector<InputFill>& fills,
-                                                     const std::map<std::string, double>& scalars, std::int64_t max_samples, std::uint64_t seed,
-                                                     int num_threads) {
+Result<std::vector<OutputSamples>> reference_samples(const generator::Program& program, const Problem& problem,
+                                                     const std::vector<InputFill>& fills, const std::map<std::string, double>& scalars,
+                                                     std::int64_t max_samples, std::uint64_t seed, int num_threads) {
   KW_TRY_VOID(check_input_fills(program, problem));
   KW_TRY(const RandomInputSource inputs, RandomInputSource::create(program, problem, fills, scalars));
   KW_TRY(const generator::Evaluator evaluator, generator::Evaluator::create(program, problem, inputs));
@@ -158,7 +160,8 @@ Result<std::vector<OutputSamples>> reference_samples(const generator::Program& p
         samples.values.push_back(values[i].value);
         samples.bounds.push_back(values[i].bound);
         std::int64_t offset = 0;
-        for (size_t axis = 0; axis < shape.strides.size(); ++axis) offset += samples.coordinates[i * extents.size() + axis + skipped] * shape.strides[axis];
+        for (size_t axis = 0; axis < shape.strides.size(); ++axis)
+          offset += samples.coordinates[i * extents.size() + axis + skipped] * shape.strides[axis];
         samples.offsets.push_back(offset);
       }
     }

@@ -22,8 +22,8 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
 /// Reference values of every output (out and inout) at its sampled coordinates, on inputs as `fills` describe them.
 /// For a list tensor the list position is the first coordinate and offsets are relative to that tensor's own pointer.
 /// Errors: what check_input_fills refuses, what the evaluator refuses.
-Result<std::vector<OutputSamples>> reference_samples(const generator::Program& program, const Problem& problem, const std::vector<InputFill>& fills,
-                                                     const std::map<std::string, double>& scalars, std::int64_t max_samples, std::uint64_t seed,
-                                                     int num_threads);
+Result<std::vector<OutputSamples>> reference_samples(const generator::Program& program, const Problem& problem,
+                                                     const std::vector<InputFill>& fills, const std::map<std::string, double>& scalars,
+                                                     std::int64_t max_samples, std::uint64_t seed, int num_threads);
 
 }  // namespace kw::tuner
