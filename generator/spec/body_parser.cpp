@@ -55,11 +55,12 @@ class Parser {
       if (now().kind == Token::Kind::kEnd) return statements;
       has_failed_ = false;
       nesting_ = 0;
+      const std::size_t start = position_;
       StatementSyntax statement = parse_statement();
       if (!has_failed_ && now().kind != Token::Kind::kNewline && now().kind != Token::Kind::kEnd && !is(";"))
         unexpected("the end of the statement");
       if (has_failed_) {
-        while (now().kind != Token::Kind::kNewline && now().kind != Token::Kind::kEnd) next();
+        recover(start);
       } else {
         statements.push_back(std::move(statement));
       }
@@ -94,6 +95,14 @@ class Parser {
   }
 
  private:
+  /// Goes on behind the line of the mistake; a mistake at the start of a line (an open bracket above it) leaves that line to be read.
+  void recover(std::size_t start) {
+    nesting_ = 0;
+    position_ = failed_position_;
+    if (position_ > start && tokens_[position_ - 1].kind == Token::Kind::kNewline) return;
+    while (now().kind != Token::Kind::kNewline && now().kind != Token::Kind::kEnd) next();
+  }
+
   const Token& now() const { return tokens_[position_]; }
   bool is(std::string_view symbol) const { return now().kind == Token::Kind::kSymbol && now().text == symbol; }
   bool is_word(std::string_view word) const { return now().kind == Token::Kind::kName && now().text == word; }
@@ -132,6 +141,7 @@ class Parser {
 
   SyntaxRef fail_at(const SourceRange& where, std::string message) {
     if (!has_failed_) diagnostics_.add({Stage::kSpec, Code::kBadInput, std::move(message), where, {}});
+    if (!has_failed_) failed_position_ = position_;
     has_failed_ = true;
     return nullptr;
   }
@@ -414,6 +424,7 @@ class Parser {
   std::vector<Token> tokens_;
   Diagnostics& diagnostics_;
   std::size_t position_ = 0;
+  std::size_t failed_position_ = 0;
   int nesting_ = 0;
   int level_ = 0;
   bool skip_newlines_ = false;

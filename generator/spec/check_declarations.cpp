@@ -162,6 +162,7 @@ void declare_below(CheckContext& context, const IndexSyntax& syntax) {
 }  // namespace
 
 std::string suggest(const CheckContext& context, const std::string& name) {
+  if (name.size() < 2) return "";  // every one-letter name is near to every other
   std::vector<std::string> known;
   for (const auto& [other, kind] : context.kinds) {
     if (other != name) known.push_back(other);
@@ -220,8 +221,8 @@ void declare_indices(CheckContext& context) {
 }
 
 void finish_indices(CheckContext& context) {
-  Diagnostics unsolved;
-  const auto extents = context.extents.solve(context.is_partial ? unsolved : context.diagnostics);
+  // After another mistake an index may have lost the use that gives its extent.
+  const auto extents = context.extents.solve(context.diagnostics, !context.diagnostics.has_errors() && !context.is_partial);
   for (const auto& [name, extent] : extents) {
     Index index;
     index.name = name;

@@ -24,7 +24,7 @@ std::shared_ptr<const Program> check(const OpSpec& spec, const UserFunctions& fu
     finish_indices(context);
   }
   if (!is_partial) check_all_used(context);
-  if (!is_partial && !found.has_errors()) make_problems(context);
+  make_problems(context);
   for (const Error& error : found.errors()) diagnostics.add(error);
   if (found.has_errors()) return nullptr;
   return std::make_shared<const Program>(std::move(context.program));

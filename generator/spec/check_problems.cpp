@@ -243,7 +243,7 @@ class ProblemChecker {
       values[index] = 1;
       const Result<std::int64_t> next = expr->evaluate(values);
       values[index] = 0;
-      if (!next || std::max(std::abs(*next), std::abs(*start)) > kMaxTensorBytes) return std::nullopt;
+      if (!next || std::max(*next, *start) > kMaxTensorBytes || std::min(*next, *start) < -kMaxTensorBytes) return std::nullopt;
       if (extents_.at(index) != 1) terms.emplace_back(*next - *start, extents_.at(index));
     }
     std::sort(terms.begin(), terms.end());
@@ -425,7 +425,7 @@ void make_problems(CheckContext& context) {
   } else {
     multiply_lists(context);
   }
-  if (context.diagnostics.has_errors()) return;
+  if (context.diagnostics.has_errors() || context.is_partial) return;
   if (program.problems.empty()) {
     Problem sample;
     for (const Dim& dim : program.dims) sample.dims[dim.name] = dim.values.empty() ? kSampleExtent : dim.values.front();

@@ -20,6 +20,23 @@ void collect_reads(const SyntaxRef& node, const std::map<std::string, SourceRang
   for (const auto& [keyword, value] : node->keywords) collect_reads(value, targets, reads);
 }
 
+/// Every name that an expression mentions, and every name that stands as an index of a reduction.
+void collect_mentions(const SyntaxRef& node, CheckContext& context) {
+  const bool is_value = node->kind == SyntaxNode::Kind::kName || node->kind == SyntaxNode::Kind::kRead;
+  if (is_value) context.used.insert(node->name);
+  context.index_names.insert(node->brackets.begin(), node->brackets.end());
+  for (const SyntaxRef& operand : node->operands) collect_mentions(operand, context);
+  for (const auto& [keyword, value] : node->keywords) collect_mentions(value, context);
+}
+
+void collect_statement_mentions(const StatementSyntax& statement, CheckContext& context) {
+  collect_mentions(statement.value, context);
+  for (const SyntaxRef& subscript : statement.subscripts) {
+    collect_mentions(subscript, context);
+    if (subscript->kind == SyntaxNode::Kind::kName && !context.kinds.contains(subscript->name)) context.index_names.insert(subscript->name);
+  }
+}
+
 /// Reports each cycle of intermediates and outputs once. Returns the names on cycles, whose statements are not checked further.
 std::set<std::string> report_cycles(CheckContext& context, const std::vector<StatementSyntax>& statements) {
   std::map<std::string, std::set<std::string>> reads;
@@ -64,6 +81,7 @@ class StatementChecker {
     ExpressionTyper typer(context_, indices_);
     statement_.value = typer.type(syntax_.value);
     const bool is_right = has_left && statement_.value && check_size() && (tensor_ == nullptr || check_type());
+    if (!is_right && (tensor_ == nullptr || !statement_.value)) context_.broken.insert(syntax_.target);
     if (tensor_ == nullptr) {
       Defined& defined = context_.intermediates[syntax_.target];
       defined.indices = indices_;
@@ -255,12 +273,14 @@ class StatementChecker {
 }  // namespace
 
 void check_statements(CheckContext& context, const std::vector<StatementSyntax>& statements) {
-  for (const StatementSyntax& statement : statements) context.targets.emplace(statement.target, statement.where);
-  const std::set<std::string> on_cycle = report_cycles(context, statements);
-  for (const std::string& name : on_cycle) {  // so that readers of a cycle are not reported as well
-    context.used.insert(name);
-    context.written.emplace(name, context.targets.at(name));
+  for (const StatementSyntax& statement : statements) {
+    context.targets.emplace(statement.target, statement.where);
+    collect_statement_mentions(statement, context);
   }
+  for (const StatementSyntax& statement : context.syntax.statements) collect_statement_mentions(statement, context);  // sugar that failed
+  for (const ChainStep& step : context.syntax.chain) collect_mentions(step.value, context);
+  const std::set<std::string> on_cycle = report_cycles(context, statements);
+  context.broken.insert(on_cycle.begin(), on_cycle.end());
   for (const StatementSyntax& statement : statements) {
     if (!on_cycle.contains(statement.target)) StatementChecker(context, statement).check();
   }

@@ -42,7 +42,7 @@ void ExtentSolver::mention(const std::string& index, const SourceRange& where) {
   if (is_mentioned_.emplace(index, true).second) order_.emplace_back(index, where);
 }
 
-std::vector<std::pair<std::string, IntExpr>> ExtentSolver::solve(Diagnostics& diagnostics) const {
+std::vector<std::pair<std::string, IntExpr>> ExtentSolver::solve(Diagnostics& diagnostics, bool reports_unknown) const {
   struct Known {
     IntExpr extent;
     std::string axis;
@@ -87,6 +87,7 @@ std::vector<std::pair<std::string, IntExpr>> ExtentSolver::solve(Diagnostics& di
   for (const auto& [index, where] : order_) {
     const auto found = known.find(index);
     if (found == known.end()) {
+      if (!reports_unknown) continue;
       report(index,
              fmt::format("the extent of index {} does not follow from its uses: state it under [index]: {} = {{ extent = \"...\" }}", index,
                          index),

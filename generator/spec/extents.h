@@ -26,8 +26,8 @@ class ExtentSolver {
   /// The index occurs.
   void mention(const std::string& index, const SourceRange& where);
 
-  /// One extent for each index in order of first mention; reports indices with two extents or with none.
-  std::vector<std::pair<std::string, IntExpr>> solve(Diagnostics& diagnostics) const;
+  /// One extent for each index in order of first mention; reports indices with two extents and, if asked, with none.
+  std::vector<std::pair<std::string, IntExpr>> solve(Diagnostics& diagnostics, bool reports_unknown) const;
 
  private:
   struct Use {

@@ -134,7 +134,11 @@ void SectionReader::read_dims(const TomlValue& table) {
     } else if (entry.value.kind == TomlValue::Kind::kString) {
       dim.is_any = entry.value.string == "any";
       if (!dim.is_any) {
-        dim.derived = expression(entry.value, entry.key);
+        const bool is_misspelled = !nearest_name(entry.value.string, {"any"}).empty() && is_legal_name(entry.value.string);
+        if (is_misspelled)
+          error(entry.value.where,
+                fmt::format("{} = '{}': neither an expression of dims nor \"any\"; did you mean 'any'?", entry.key, entry.value.string));
+        if (!is_misspelled) dim.derived = expression(entry.value, entry.key);
         if (!dim.derived) dim.is_any = true;
       }
     } else {

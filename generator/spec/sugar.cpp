@@ -98,8 +98,7 @@ void SugarExpander::expand_statement(const StatementSyntax& statement) {
   } else {
     // The op is reported; its target counts as written, so that no other message follows from it.
     context_.targets.emplace(statement.target, statement.where);
-    context_.written.emplace(statement.target, statement.where);
-    context_.used.insert(statement.target);
+    context_.broken.insert(statement.target);
   }
 }
 
@@ -204,8 +203,6 @@ void SugarExpander::expand_chain() {
     emit(outputs[0]->name, *value, context_.syntax.chain_where);
   } else {
     context_.targets.emplace(outputs[0]->name, context_.syntax.chain_where);
-    for (const Tensor& tensor : context_.program.tensors) context_.used.insert(tensor.name);
-    for (const ScalarSyntax& scalar : context_.syntax.scalars) context_.used.insert(scalar.name);
   }
 }
 

@@ -71,6 +71,7 @@ void SectionReader::read_role(const TomlValue& value, TensorSyntax& tensor) {
   } else if (value.string == "inout") {
     tensor.role = TensorRole::kInOut;
   } else {
+    tensor.role = TensorRole::kOut;  // the likely one: no other message follows from the mistake
     error(value.where,
           fmt::format("role of tensor {} = '{}': known are in, out, inout", tensor.name, value.string.substr(0, kMaxNameLength)));
   }

@@ -141,8 +141,7 @@ ExprRef ExpressionTyper::type_name(const SyntaxNode& node) {
 /// A bare name that is no index, dim or scalar: a tensor of rank 0, or a mistake.
 ExprRef ExpressionTyper::unknown_value(const SyntaxNode& node) {
   if (context_.program.find_tensor(node.name) != nullptr || context_.targets.contains(node.name)) return finish_read(node, {});
-  const bool is_index = context_.stated_indices.contains(node.name);
-  if (is_index || (is_legal_name(node.name) && node.name.size() <= 2 && suggest(context_, node.name).empty())) {
+  if (context_.stated_indices.contains(node.name) || context_.index_names.contains(node.name)) {
     return error(node.where, fmt::format("index {} is neither on the left side nor reduced here: write sum[{}](...) or put it on the left",
                                          node.name, node.name));
   }

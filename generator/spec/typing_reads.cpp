@@ -43,7 +43,6 @@ ExprRef ExpressionTyper::type_read(const SyntaxNode& node) {
     is_right = is_right && subscripts.back() != nullptr;
   }
   const bool is_known = context_.program.find_tensor(node.name) != nullptr || context_.targets.contains(node.name);
-  if (is_known && !is_right) context_.used.insert(node.name);
   if (is_known) return is_right ? finish_read(node, std::move(subscripts)) : nullptr;
   const auto kind = context_.kinds.find(node.name);
   if (kind != context_.kinds.end()) return error(node.where, fmt::format("{} is {}: it has no subscripts", node.name, kind->second));
@@ -53,6 +52,7 @@ ExprRef ExpressionTyper::type_read(const SyntaxNode& node) {
 
 ExprRef ExpressionTyper::finish_read(const SyntaxNode& node, std::vector<ExprRef> subscripts) {
   context_.used.insert(node.name);
+  if (context_.broken.contains(node.name)) return nullptr;
   const Tensor* tensor = context_.program.find_tensor(node.name);
   if (node.is_new && (tensor == nullptr || tensor->role != TensorRole::kInOut)) {
     return error(node.where, fmt::format("new({}): only a tensor of role inout has an updated value", node.name));
@@ -150,7 +150,6 @@ ExprRef ExpressionTyper::read_updated(const SyntaxNode& node, const Tensor& tens
     writer->value = located(std::move(read), writer->where);
     const auto position = context_.program.statements.begin() + (writer - context_.program.statements.data());
     context_.program.statements.insert(position, std::move(update));
-    context_.used.insert(name);
   }
   SyntaxNode renamed = node;
   renamed.name = name;
