@@ -30,18 +30,21 @@ struct Config {
   BIND("unit_stride:B:k") static constexpr bool B_IS_K_CONTIGUOUS = true;
   BIND("unit_stride:B:n") static constexpr bool B_IS_N_CONTIGUOUS = false;  ///< read only when B is not contiguous along k
   BIND("uses_tf32") static constexpr bool USES_TF32 = false;                ///< f32 operands may be rounded to tf32
-  TUNE("m", 16, 32, 64, 128, 256) static constexpr int BLOCK_M = 128;       ///< rows of a CTA's output tile
-  TUNE("n", 64, 128, 256) static constexpr int BLOCK_N = 128;               ///< columns of a CTA's output tile
-  TUNE("k", 32, 64) static constexpr int BLOCK_K = 32;                      ///< elements of k in one stage
-  TUNE("wm", 1, 2, 4) static constexpr int WARPS_M = 2;                     ///< warps along m
-  TUNE("wn", 1, 2, 4) static constexpr int WARPS_N = 2;                     ///< warps along n
-  TUNE("c", 1, 2) static constexpr int MIN_CTAS_PER_SM = 1;                 ///< registers are limited so that so many CTAs fit an SM
-  TUNE("s", 2, 3, 4, 5, 6) static constexpr int STAGES = 4;                 ///< smem buffers
-  TUNE("sk", 1, 2, 4, 8) static constexpr int SPLIT_K = 1;                  ///< CTAs that share one output tile, each a part of k
-  TUNE("g", 1, 8) static constexpr int GROUP_M = 8;                         ///< raster: parts/tile_raster.cuh
-  TUNE("va", 2, 4, 8, 16) static constexpr int A_VEC_BYTES = 16;            ///< bytes of A that one copy moves
-  TUNE("vb", 2, 4, 8, 16) static constexpr int B_VEC_BYTES = 16;            ///< bytes of B that one copy moves
-  TUNE("e", 0, 1) static constexpr bool STAGED_EPILOGUE = true;             ///< sums go through smem to reach the epilogue 8 in a row
+  BIND("is_same_dtype:A:B") static constexpr bool HAS_ONE_OPERAND_TYPE = true;
+  BIND("is_float:A") static constexpr bool OPERANDS_ARE_FLOAT = true;
+  BIND("is_float:accumulate") static constexpr bool SUMS_ARE_FLOAT = true;
+  TUNE("m", 16, 32, 64, 128, 256) static constexpr int BLOCK_M = 128;  ///< rows of a CTA's output tile
+  TUNE("n", 64, 128, 256) static constexpr int BLOCK_N = 128;          ///< columns of a CTA's output tile
+  TUNE("k", 32, 64) static constexpr int BLOCK_K = 32;                 ///< elements of k in one stage
+  TUNE("wm", 1, 2, 4) static constexpr int WARPS_M = 2;                ///< warps along m
+  TUNE("wn", 1, 2, 4) static constexpr int WARPS_N = 2;                ///< warps along n
+  TUNE("c", 1, 2) static constexpr int MIN_CTAS_PER_SM = 1;            ///< registers are limited so that so many CTAs fit an SM
+  TUNE("s", 2, 3, 4, 5, 6) static constexpr int STAGES = 4;            ///< smem buffers
+  TUNE("sk", 1, 2, 4, 8) static constexpr int SPLIT_K = 1;             ///< CTAs that share one output tile, each a part of k
+  TUNE("g", 1, 8) static constexpr int GROUP_M = 8;                    ///< raster: parts/tile_raster.cuh
+  TUNE("va", 2, 4, 8, 16) static constexpr int A_VEC_BYTES = 16;       ///< bytes of A that one copy moves
+  TUNE("vb", 2, 4, 8, 16) static constexpr int B_VEC_BYTES = 16;       ///< bytes of B that one copy moves
+  TUNE("e", 0, 1) static constexpr bool STAGED_EPILOGUE = true;        ///< sums go through smem to reach the epilogue 8 in a row
 
   static constexpr int kThreads = WARPS_M * WARPS_N * 32;
   static constexpr int kWarpM = BLOCK_M / WARPS_M;  ///< rows of a warp's part of the tile
@@ -69,7 +72,7 @@ struct Config {
 
 RULE("element_types", "A and B are of one 16-bit type, or f32 computed as tf32; sums are f32")
 __host__ __device__ constexpr bool element_types() {
-  return sizeof(Config::ElementA) == sizeof(Config::ElementB) && sizeof(Config::Accumulator) == 4 &&
+  return Config::HAS_ONE_OPERAND_TYPE && Config::OPERANDS_ARE_FLOAT && Config::SUMS_ARE_FLOAT && sizeof(Config::Accumulator) == 4 &&
          (sizeof(Config::ElementA) == 2 || (sizeof(Config::ElementA) == 4 && Config::USES_TF32));
 }
 
