@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
@@ -323,8 +324,7 @@ std::vector<PatternMatch> unify(const TemplatePattern& pattern, const FusionGrou
     if (why_not.empty()) why_not = reason;
   }
   if (!matches.empty()) why_not.clear();
-  std::stable_sort(matches.begin(), matches.end(),
-                   [&](const PatternMatch& a, const PatternMatch& b) { return badness(a, pattern) < badness(b, pattern); });
+  if (matches.size() == 2 && badness(matches[1], pattern) < badness(matches[0], pattern)) std::swap(matches[0], matches[1]);
   return matches;
 }
 

@@ -97,7 +97,7 @@ std::vector<GoldenCase> golden_cases() {
   std::vector<GoldenCase> cases;
   cases.push_back({"gemm_sm80_mma", matmul_bias_relu(), {}});
   cases.push_back({"gemm_simt", matmul_bias_relu(), {}});
-  cases.push_back({"gemm_sm80_mma", batched_two_outputs(), {{"SPLIT_K", 2}}});
+  cases.push_back({"gemm_sm80_mma", batched_two_outputs(), {{"SPLIT_K", 2}, {"WARPS_N", 4}}});
   cases.push_back({"gemm_sm80_mma", masked(), {{"BLOCK_M", 64}, {"BLOCK_N", 64}, {"A_VEC_BYTES", 2}}});
   cases.push_back({"gemm_sm80_mma", tf32_silu(), {{"STAGES", 3}}});
   cases.push_back({"gemm_simt", f32_residual_in_place(), {{"BLOCK_M", 32}}});

@@ -4,7 +4,7 @@
 //   acc[m,n] = sum[k](A[k,m] * B[n,k])
 //   x[m,n] = x[m,n] + tanh(acc[m,n] * rows[m])
 //
-// Config: BLOCK_K=16,BLOCK_M=32,BLOCK_N=64,THREAD_M=4,THREAD_N=4
+// Config: BLOCK_M = 32, BLOCK_N = 64, BLOCK_K = 16, THREAD_M = 4, THREAD_N = 4
 
 struct GemmProblem {
   long long extent_b;

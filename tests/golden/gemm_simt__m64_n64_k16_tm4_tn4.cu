@@ -4,7 +4,7 @@
 //   acc[m,n] = sum[k](A[m,k] * B[n,k])
 //   out[m,n] = relu(acc[m,n] + bias[n])
 //
-// Config: BLOCK_K=16,BLOCK_M=64,BLOCK_N=64,THREAD_M=4,THREAD_N=4
+// Config: BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 16, THREAD_M = 4, THREAD_N = 4
 
 struct GemmProblem {
   long long extent_b;

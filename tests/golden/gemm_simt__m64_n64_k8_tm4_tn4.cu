@@ -5,7 +5,7 @@
 //   out[m,n] = acc[m,n]
 //   low[m,n] = max(acc[m,n], 0)
 //
-// Config: BLOCK_K=8,BLOCK_M=64,BLOCK_N=64,THREAD_M=4,THREAD_N=4
+// Config: BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 8, THREAD_M = 4, THREAD_N = 4
 
 struct GemmProblem {
   long long extent_b;

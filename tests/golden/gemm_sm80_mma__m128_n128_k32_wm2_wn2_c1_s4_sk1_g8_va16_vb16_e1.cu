@@ -4,8 +4,8 @@
 //   acc[m,n] = sum[k](A[m,k] * B[n,k])
 //   out[m,n] = relu(acc[m,n] + bias[n])
 //
-// Config:
-// A_VEC_BYTES=16,BLOCK_K=32,BLOCK_M=128,BLOCK_N=128,B_VEC_BYTES=16,GROUP_M=8,MIN_CTAS_PER_SM=1,SPLIT_K=1,STAGED_EPILOGUE=1,STAGES=4,WARPS_M=2,WARPS_N=2
+// Config: BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 32, WARPS_M = 2, WARPS_N = 2, MIN_CTAS_PER_SM = 1, STAGES =
+// 4, SPLIT_K = 1, GROUP_M = 8, A_VEC_BYTES = 16, B_VEC_BYTES = 16, STAGED_EPILOGUE = 1
 
 struct GemmProblem {
   long long extent_b;

@@ -4,8 +4,8 @@
 //   acc[m,n] = sum[k](A[m,k] * B[k,n])
 //   out[m,n] = where(n <= m, max(min(where(n >= 8, acc[m,n] + shift[n - 8], acc[m,n]), 6.0), -6.0), -inf)
 //
-// Config:
-// A_VEC_BYTES=2,BLOCK_K=32,BLOCK_M=64,BLOCK_N=64,B_VEC_BYTES=16,GROUP_M=8,MIN_CTAS_PER_SM=1,SPLIT_K=1,STAGED_EPILOGUE=1,STAGES=4,WARPS_M=2,WARPS_N=2
+// Config: BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32, WARPS_M = 2, WARPS_N = 2, MIN_CTAS_PER_SM = 1, STAGES =
+// 4, SPLIT_K = 1, GROUP_M = 8, A_VEC_BYTES = 2, B_VEC_BYTES = 16, STAGED_EPILOGUE = 1
 
 struct GemmProblem {
   long long extent_b;
@@ -327,7 +327,7 @@ __device__ __forceinline__ void epilogue_store(const EpilogueArgs& args, long lo
     }
     out_values[i] =
         n + i <= m
-            ? maximum(minimum(n + i >= 8 ? acc[i] + to_accumulator<float>(args.shift[(n + i) + -8]) : acc[i],
+            ? maximum(minimum(n + i >= 8 ? acc[i] + to_accumulator<float>(args.shift[(n + i) - 8]) : acc[i],
                               6.0f),
                       -6.0f)
             : -__int_as_float(0x7f800000);

@@ -65,6 +65,16 @@ TEST_CASE("outputs that name their indices differently share the contraction") {
   CHECK(to_text(groups->front().outputs[1].value) == "sum[k](A[m,k] * B[n,k])");
 }
 
+TEST_CASE("an output without the contraction is written along with the others") {
+  Builder builder = matmul();
+  builder.tensor("copy", DType::kF16, {"M", "N"}, TensorRole::kOut);
+  builder.statement("copy", {"m", "n"}, number(1), true).statement("out", {"m", "n"}, product(), true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  CHECK(groups->front().outputs.size() == 2);
+  CHECK(groups->front().contractions.size() == 1);
+}
+
 TEST_CASE("an index that is bound in the contraction may be free in the reader") {
   Builder builder("op");
   builder.dims({"M", "K"}).index("m", "M").index("n", "K").index("k", "K");

@@ -5,8 +5,8 @@
 //   out[g,m,n] = gelu(acc[g,m,n] * scale) * alpha + residual[g,m,n]
 //   raw[g,n,m] = acc[g,m,n]
 //
-// Config:
-// A_VEC_BYTES=16,BLOCK_K=32,BLOCK_M=128,BLOCK_N=128,B_VEC_BYTES=16,GROUP_M=8,MIN_CTAS_PER_SM=1,SPLIT_K=2,STAGED_EPILOGUE=1,STAGES=4,WARPS_M=2,WARPS_N=2
+// Config: BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 32, WARPS_M = 2, WARPS_N = 4, MIN_CTAS_PER_SM = 1, STAGES =
+// 4, SPLIT_K = 2, GROUP_M = 8, A_VEC_BYTES = 16, B_VEC_BYTES = 16, STAGED_EPILOGUE = 1
 
 struct GemmProblem {
   long long extent_b;
@@ -243,7 +243,7 @@ struct Config {
   static constexpr int BLOCK_N = 128;        ///< columns of a CTA's output tile
   static constexpr int BLOCK_K = 32;         ///< elements of k in one stage
   static constexpr int WARPS_M = 2;          ///< warps along m
-  static constexpr int WARPS_N = 2;          ///< warps along n
+  static constexpr int WARPS_N = 4;          ///< warps along n
   static constexpr int MIN_CTAS_PER_SM = 1;  ///< registers are limited so that so many CTAs fit an SM
   static constexpr int STAGES = 4;           ///< smem buffers
   static constexpr int SPLIT_K = 2;          ///< CTAs that share one output tile, each a part of k
@@ -594,6 +594,7 @@ __device__ __forceinline__ bool add_splits(Sums& sums, float* partial_sums, unsi
     return false;
   }
   __threadfence();
+  sums = Sums{};
 #pragma unroll 1
   for (unsigned split = 0; split < Config::SPLIT_K; ++split) {
     const float* other = partial_sums + split_k_offset(blockIdx.x, split);
@@ -605,7 +606,7 @@ __device__ __forceinline__ bool add_splits(Sums& sums, float* partial_sums, unsi
         ld_global_cg_v4(other + (i * Config::kMmaN + j) * (4 * Config::kThreads), part);
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          sums.tile[i][j][e] = split == 0 ? part[e] : sums.tile[i][j][e] + part[e];
+          sums.tile[i][j][e] += part[e];
         }
       }
     }
@@ -665,7 +666,7 @@ __device__ __forceinline__ void store_staged(const Sums& sums, const OutputPart&
 // ---- Kernel -------------------------------------------------------------------------------------
 
 extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::MIN_CTAS_PER_SM)
-    gemm_sm80_mma__m128_n128_k32_wm2_wn2_c1_s4_sk2_g8_va16_vb16_e1(const Config::ElementA* A,
+    gemm_sm80_mma__m128_n128_k32_wm2_wn4_c1_s4_sk2_g8_va16_vb16_e1(const Config::ElementA* A,
                                                                    const Config::ElementB* B,
                                                                    GemmProblem problem, EpilogueArgs epilogue,
                                                                    float* partial_sums,
