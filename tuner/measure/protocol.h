@@ -10,9 +10,9 @@ namespace kw::tuner {
 
 struct Protocol {
   int version = 1;
-  bool is_cold_l2 = true;          ///< inputs rotate over more than 2.2 x L2
+  bool is_cold_l2 = true;  ///< inputs rotate over more than 2.2 x L2
   double warmup_ms = 100;
-  int num_rounds = 6;              ///< first dropped
+  int num_rounds = 6;  ///< first dropped
   double round_ms = 50;
   double min_graph_ms = 1;
   double rotation_l2_factor = 2.2;
@@ -25,5 +25,7 @@ struct Protocol {
   std::string name() const;
 };
 nlohmann::json to_json(const Protocol& protocol);
+/// Missing fields keep their default.
+Protocol protocol_from_json(const nlohmann::json& json);
 
 }  // namespace kw::tuner
