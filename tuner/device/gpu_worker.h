@@ -4,6 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +20,11 @@
 namespace kw::tuner {
 
 struct DeviceInfo {
-  std::string uuid;                 ///< "GPU-xxxxxxxx-...."
+  std::string uuid;  ///< "GPU-xxxxxxxx-...."
   int ordinal = 0;
-  int driver_version = 0;           ///< 13000 for CUDA 13.0
-  std::string driver_text;          ///< "580.159.04" when NVML says so
-  DeviceLimits limits;              ///< model name, SMs, L2, clocks; rates from the arch table
+  int driver_version = 0;   ///< 13000 for CUDA 13.0
+  std::string driver_text;  ///< "580.159.04" when NVML says so
+  DeviceLimits limits;      ///< model name, SMs, L2, clocks; rates from the arch table
   std::int64_t memory_bytes = 0;
 };
 /// Devices of this machine, found in a short-lived child (no context here). Error kDevice: no driver, no device, and how to mend it.
@@ -33,16 +36,16 @@ struct InputFill {
   DType dtype = DType::kF16;
   /// kSorted: ascending integers from low (first element) to high - 1 (last element); kUnique: distinct integers in [low, high).
   enum class Kind { kNormal = 0, kUniform = 1, kInteger = 2, kSorted = 3, kUnique = 4 } kind = Kind::kNormal;
-  double low = 0, high = 0;         ///< all but kNormal (inclusive low, exclusive high)
+  double low = 0, high = 0;  ///< all but kNormal (inclusive low, exclusive high)
   std::uint64_t seed = 0;
-  std::int64_t num_elements = 0;    ///< kSorted: elements of the tensor
+  std::int64_t num_elements = 0;  ///< kSorted: elements of the tensor
 };
 
 /// Reference values of sampled output elements.
 struct OutputSamples {
   std::string tensor;
   DType dtype = DType::kF16;
-  std::vector<std::int64_t> offsets;   ///< in elements from the tensor's pointer
+  std::vector<std::int64_t> offsets;      ///< in elements from the tensor's pointer
   std::vector<std::int64_t> coordinates;  ///< rank numbers per sample, for the message
   int rank = 0;
   std::vector<double> values, bounds;
@@ -50,19 +53,21 @@ struct OutputSamples {
 
 /// A compiled variant and the problem it runs on.
 struct KernelJob {
-  std::string label;                ///< variant id, for messages
+  std::string label;  ///< variant id, for messages
   std::string cubin;
   LaunchPlan plan;
   Problem problem;
   std::map<std::string, double> scalars;
+  double floor_us = 0;  ///< a median below it is kUnderFloor (compulsory traffic, peak rate); 0: not checked
 };
 
 struct VerifyOutcome {
-  TrialStatus status = TrialStatus::kOk;   ///< kOk, kWrongResult, kOutOfBounds, kHung, kLaunchFailed, kOutOfMemory, kDeviceLost
-  std::string error;                       ///< first bad index, both values and the bound
+  TrialStatus status = TrialStatus::kOk;  ///< kOk, kWrongResult, kOutOfBounds, kHung, kLaunchFailed, kOutOfMemory, kDeviceLost
+  std::string error;                      ///< first bad index, both values and the bound
   double max_error_over_bound = 0;
-  double relative_norm_error = 0;          ///< ||out - ref|| / ||ref|| over the sample
-  bool is_bit_stable = false;              ///< two launches gave the same bits
+  double relative_norm_error = 0;  ///< ||out - ref|| / ||ref|| over the sample
+  bool is_bit_stable = false;      ///< two launches gave the same bits
+  bool is_transient = false;       ///< not the variant's fault (memory taken by others, the device is lost): no ban
 };
 
 /// Clocks, power and neighbours as NVML reports them; -1 where it does not say.
@@ -75,10 +80,12 @@ struct DeviceState {
 struct MeasureOutcome {
   TrialStatus status = TrialStatus::kOk;
   std::string error;
-  std::vector<double> samples_us;          ///< mean time of one launch per round, first round dropped
+  std::vector<double> samples_us;  ///< mean time of one launch per round, first round dropped
   double median_us = 0, p10_us = 0, p90_us = 0;
   int launches_per_graph = 0, num_input_sets = 0;
-  bool is_dirty = false;                   ///< throttling or a foreign process during the rounds
+  bool is_dirty = false;  ///< throttling or a foreign process during the rounds
+  std::string dirty_reason;
+  bool is_transient = false;
   DeviceState before, after;
 };
 
@@ -87,15 +94,25 @@ struct DuelOutcome {
   TrialStatus status = TrialStatus::kOk;
   std::string error;
   std::vector<double> a_us, b_us;
-  double ratio_median = 0, ratio_low = 0, ratio_high = 0;   ///< 95 % bootstrap interval
+  double ratio_median = 0, ratio_low = 0, ratio_high = 0;  ///< 95 % bootstrap interval
+  bool is_dirty = false;                                   ///< throttling or a foreign process during the rounds
+  bool is_transient = false;
 };
 
 struct GpuWorkerOptions {
-  std::string worker_command;              ///< path of this executable; started as `<path> __gpu-worker`
+  std::string worker_command;  ///< path of this executable; started as `<path> __gpu-worker`
   int device_ordinal = 0;
   std::chrono::milliseconds verify_limit{20000};
   std::chrono::milliseconds measure_limit{30000};
   bool uses_memory_guards = true;
+  std::chrono::milliseconds start_limit{120000};  ///< driver start, context, and the inputs of a new problem
+  /// Compiles templates/support/fill_inputs.cuh for the device: see compile_fill_kernels(). Without it inputs are made on the host
+  /// and copied (the same bits, slower for large problems).
+  std::function<Result<std::string>(Arch)> fill_cubin;
+  /// Told when the GPU is in use by another tuner and this one waits.
+  std::function<void(const std::string&)> notice;
+  std::chrono::milliseconds lock_limit{0};  ///< how long to wait for the GPU; 0: without end
+  std::string lock_folder;                  ///< empty: /tmp, which every user of the machine shares
 };
 
 /// Holds the lock of the GPU's UUID while alive (a second tuner waits, and says so). Not thread-safe: one measurement at a time.
@@ -110,6 +127,10 @@ class GpuWorker {
   virtual MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
   virtual DuelOutcome duel(const KernelJob& a, const KernelJob& b, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
 };
+
+class CompilePool;
+/// Cubin with the fill kernels of every dtype, from the text of templates/support/fill_inputs.cuh.
+Result<std::string> compile_fill_kernels(CompilePool& pool, const std::string& source, Arch arch);
 
 /// The child's main function.
 int gpu_worker_main();

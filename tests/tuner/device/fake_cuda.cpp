@@ -1,0 +1,332 @@
+// A driver and an NVML made of host memory: the GPU worker's machinery (hangs, kills, restarts, guards, locks) is tested with it on
+// machines without a GPU. Kernels are known by name; a trailing "_<number>us" is the time a launch takes on the fake's clock.
+// Environment: FAKE_CUDA_MEMORY (bytes there are), FAKE_CUDA_DEVICES, FAKE_NVML_THROTTLE, FAKE_NVML_PROCESSES.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tuner/device/driver_api.h"
+
+using namespace kw::tuner;
+
+namespace {
+
+struct FakeFunction {
+  std::string name;
+  double launch_us = 1;
+  std::vector<std::size_t> parameter_bytes;
+};
+struct FakeLaunch {
+  const FakeFunction* function;
+  std::vector<std::vector<unsigned char>> parameters;
+  unsigned int num_cluster_ctas;
+};
+struct FakeGraph {
+  std::vector<FakeLaunch> launches;
+};
+
+int sticky_code = 0;
+bool is_hanging = false;
+double clock_us = 0;
+long num_launches = 0;
+FakeGraph* capture = nullptr;
+std::size_t used_bytes = 0;
+std::map<unsigned long long, std::size_t> allocations;
+
+long number_from(const char* variable, long fallback) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? fallback : std::strtol(text, nullptr, 0);
+}
+
+template <typename T>
+T argument(const FakeLaunch& launch, std::size_t index) {
+  T value{};
+  std::memcpy(&value, launch.parameters[index].data(), sizeof value);
+  return value;
+}
+
+bool starts(const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; }
+
+/// fill_input_f32(out, num_elements, kind, low, high, seed, num_sorted): a pattern of its own that a test can tell.
+void run_fill(const FakeLaunch& launch) {
+  auto* out = argument<float*>(launch, 0);
+  const auto seed = argument<std::uint64_t>(launch, 5);
+  for (long long i = 0; i < argument<long long>(launch, 1); ++i) out[i] = static_cast<float>(seed % 97) + static_cast<float>(i % 1000);
+}
+
+void run(const FakeLaunch& launch) {
+  const std::string& name = launch.function->name;
+  ++num_launches;
+  clock_us += launch.function->launch_us;
+  if (starts(name, "fill_input")) return run_fill(launch);
+  auto* x = argument<float*>(launch, 0);
+  auto* y = argument<float*>(launch, 1);
+  const auto n = argument<long long>(launch, 2);
+  if (starts(name, "illegal")) {
+    sticky_code = 700;
+    return;
+  }
+  if (starts(name, "hang")) {
+    is_hanging = true;
+    return;
+  }
+  if (starts(name, "segfault")) std::raise(SIGSEGV);
+  if (starts(name, "vector_load") && (reinterpret_cast<std::uintptr_t>(x) % 16 != 0)) {
+    sticky_code = 716;
+    return;
+  }
+  if (starts(name, "nothing")) return;
+  const long long first = starts(name, "first_element_missing") ? 1 : 0;
+  if (starts(name, "in_place")) {
+    for (long long i = 0; i < n; ++i) y[i] = 2 * y[i];
+    return;
+  }
+  for (long long i = first; i < n; ++i) y[i] = 2 * x[i];
+  if (starts(name, "wrong")) y[7] += 0.5f;
+  if (starts(name, "nan")) y[7] = __builtin_nanf("");
+  if (starts(name, "past_end")) y[n] = 1;
+  if (starts(name, "before_begin")) y[-1] = 1;
+  if (starts(name, "past_input")) x[n] = 1;
+  if (starts(name, "reads_past_input")) y[0] = 2 * x[0] + 0 * x[n];
+  if (starts(name, "unstable")) y[3] += static_cast<float>(num_launches % 2) * 1e-6f;
+  if (starts(name, "changes_input")) std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(float));
+  if (starts(name, "alignment"))
+    y[0] = static_cast<float>(reinterpret_cast<std::uintptr_t>(x) & (0 - reinterpret_cast<std::uintptr_t>(x)) & 0xfff);
+  if (starts(name, "workspace")) {
+    auto* counter = argument<unsigned char*>(launch, 3);
+    y[0] += *counter;
+    *counter = starts(name, "workspace_left") ? 1 : 0;
+  }
+}
+
+FakeLaunch copy_launch(const FakeFunction* function, void** parameters, const CudaLaunchConfig& config) {
+  FakeLaunch launch{function, {}, 1};
+  for (std::size_t index = 0; index < function->parameter_bytes.size(); ++index) {
+    const auto* bytes = static_cast<const unsigned char*>(parameters[index]);
+    launch.parameters.emplace_back(bytes, bytes + function->parameter_bytes[index]);
+  }
+  if (config.num_attributes == 1 && config.attributes[0].id == kLaunchAttributeCluster) {
+    for (const unsigned int extent : config.attributes[0].value.cluster) launch.num_cluster_ctas *= extent;
+  }
+  return launch;
+}
+
+int wait_for_device() {
+  while (is_hanging) sleep(1000);
+  return sticky_code;
+}
+
+}  // namespace
+
+extern "C" {
+int cuInit(unsigned int) { return number_from("FAKE_CUDA_DEVICES", 1) == 0 ? 100 : 0; }
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+int cuGetErrorName(int, const char** name) {
+  *name = "FAKE_ERROR";
+  return 0;
+}
+int cuGetErrorString(int, const char** text) {
+  *text = "of the fake driver";
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = static_cast<int>(number_from("FAKE_CUDA_DEVICES", 1));
+  return 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+int cuDeviceGetName(char* name, int bytes, int) {
+  std::strncpy(name, "Fake H200", static_cast<std::size_t>(bytes));
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  const std::map<int, int> values = {{75, 9}, {76, 0}, {16, 132}, {38, 1 << 20}, {13, 1980000}, {36, 3201000}, {37, 6144}, {97, 232448}};
+  const auto found = values.find(attribute);
+  *value = found == values.end() ? 0 : found->second;
+  return 0;
+}
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  *bytes = 1ull << 37;
+  return 0;
+}
+int cuDeviceGetUuid_v2(CudaUuid* uuid, int device) {
+  std::memset(uuid, 0x10 + device, sizeof *uuid);
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = &sticky_code;
+  return 0;
+}
+int cuCtxSetCurrent(void*) { return 0; }
+int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
+  *free_bytes = *total = 1ull << 37;
+  return 0;
+}
+int cuMemAlloc_v2(unsigned long long* pointer, std::size_t bytes) {
+  if (sticky_code != 0) return sticky_code;
+  if (used_bytes + bytes > static_cast<std::size_t>(number_from("FAKE_CUDA_MEMORY", 1l << 40))) return 2;
+  *pointer = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+  allocations[*pointer] = bytes;
+  used_bytes += bytes;
+  return 0;
+}
+int cuMemFree_v2(unsigned long long pointer) {
+  if (sticky_code != 0) return sticky_code;
+  used_bytes -= allocations[pointer];
+  allocations.erase(pointer);
+  std::free(reinterpret_cast<void*>(pointer));
+  return 0;
+}
+int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned int) {
+  *pointer = std::malloc(bytes);
+  return 0;
+}
+int cuMemFreeHost(void* pointer) {
+  std::free(pointer);
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return sticky_code;
+}
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void*) {
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return sticky_code;
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return sticky_code;
+}
+int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void*) {
+  std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  return sticky_code;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  if (std::strcmp(static_cast<const char*>(image), "bad image") == 0) return 209;
+  *module = &clock_us;
+  return 0;
+}
+int cuModuleUnload(void*) { return 0; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  if (starts(name, "missing")) return 500;
+  auto* made = new FakeFunction;
+  made->name = name;
+  made->parameter_bytes = starts(name, "fill_input")  ? std::vector<std::size_t>{8, 8, 4, 8, 8, 8, 8}
+                          : starts(name, "workspace") ? std::vector<std::size_t>{8, 8, 8, 8}
+                                                      : std::vector<std::size_t>{8, 8, 8};
+  const std::size_t mark = made->name.rfind('_');
+  if (mark != std::string::npos && made->name.ends_with("us")) made->launch_us = std::atof(name + mark + 1);
+  *function = made;
+  return 0;
+}
+int cuFuncSetAttribute(void*, int, int) { return 0; }
+int cuFuncGetParamInfo(void* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  const auto& parameters = static_cast<FakeFunction*>(function)->parameter_bytes;
+  if (index >= parameters.size()) return 1;
+  *offset = 8 * index;
+  *bytes = parameters[index];
+  return 0;
+}
+int cuLaunchKernelEx(const CudaLaunchConfig* config, void* function, void** parameters, void**) {
+  if (sticky_code != 0) return sticky_code;
+  if (config->dynamic_smem_bytes > 232448) return 1;
+  FakeLaunch launch = copy_launch(static_cast<FakeFunction*>(function), parameters, *config);
+  if (capture != nullptr) {
+    capture->launches.push_back(std::move(launch));
+  } else {
+    run(launch);
+  }
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned int) {
+  *stream = &num_launches;
+  return 0;
+}
+int cuStreamSynchronize(void*) { return wait_for_device(); }
+int cuStreamBeginCapture_v2(void*, int) {
+  capture = new FakeGraph;
+  return 0;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = capture;
+  capture = nullptr;
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  *executable = graph;
+  return 0;
+}
+int cuGraphLaunch(void* executable, void*) {
+  for (const FakeLaunch& launch : static_cast<FakeGraph*>(executable)->launches) run(launch);
+  return sticky_code;
+}
+int cuGraphExecDestroy(void*) { return 0; }
+int cuGraphDestroy(void* graph) {
+  delete static_cast<FakeGraph*>(graph);
+  return 0;
+}
+int cuEventCreate(void** event, unsigned int) {
+  *event = new double(0);
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<double*>(event);
+  return 0;
+}
+int cuEventRecord(void* event, void*) {
+  *static_cast<double*>(event) = clock_us;
+  return sticky_code;
+}
+int cuEventSynchronize(void*) { return wait_for_device(); }
+int cuEventElapsedTime(float* elapsed_ms, void* begin, void* end) {
+  *elapsed_ms = static_cast<float>((*static_cast<double*>(end) - *static_cast<double*>(begin)) * 1e-3);
+  return 0;
+}
+
+int nvmlInit_v2() { return 0; }
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  if (std::strncmp(uuid, "GPU-10101010-1010-", 18) != 0) return 2;
+  *handle = &sticky_code;
+  return 0;
+}
+int nvmlSystemGetDriverVersion(char* text, unsigned int bytes) {
+  std::strncpy(text, "580.1.fake", bytes);
+  return 0;
+}
+int nvmlDeviceGetClockInfo(void*, int type, unsigned int* mhz) {
+  *mhz = type == 1 ? 1755 : 3201;
+  return 0;
+}
+int nvmlDeviceGetTemperature(void*, int, unsigned int* celsius) {
+  *celsius = 45;
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned int* milliwatts) {
+  *milliwatts = 512000;
+  return 0;
+}
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned int* milliwatts) {
+  *milliwatts = 700000;
+  return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
+  *reasons = static_cast<unsigned long long>(number_from("FAKE_NVML_THROTTLE", 4));
+  return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned int* count, void*) {
+  *count = static_cast<unsigned int>(number_from("FAKE_NVML_PROCESSES", 1));
+  return 0;
+}
+}

@@ -1,0 +1,114 @@
+// Evaluation of launch plans, the layout of parameters, and our declarations against the toolkit's where it is there.
+// SPDX-License-Identifier: Apache-2.0
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#endif
+
+#include <cstddef>
+#include <cstring>
+
+#include "tests/catch.h"
+#include "tests/tuner/device/sample_job.h"
+#include "tuner/device/kernel_launch.h"
+#include "tuner/device/worker_messages.h"
+
+using namespace kw;
+using namespace kw::tuner;
+using Kind = PlanField::Kind;
+
+#ifdef CUDA_VERSION
+static_assert(sizeof(CudaLaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(sizeof(CudaLaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(CudaLaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(CudaLaunchConfig, num_attributes) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(offsetof(CudaLaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(kLaunchAttributeCluster == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(kFunctionMaxDynamicSmem == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(kFunctionNonPortableCluster == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+static_assert(static_cast<int>(DeviceAttribute::kMaxSmemBytesPerCta) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+static_assert(static_cast<int>(DeviceAttribute::kMaxCtasPerSm) == CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+#endif
+
+namespace {
+
+PlanField field(Kind kind, const std::string& name, IntExpr value, DType dtype = DType::kF32) {
+  return {.kind = kind, .name = name, .source = name, .value = std::move(value), .scalar_dtype = dtype};
+}
+
+}  // namespace
+
+TEST_CASE("a struct parameter has the layout that C++ gives the struct") {
+  struct Expected {
+    std::int32_t small;
+    std::int64_t large;
+    unsigned short half;
+    float alpha;
+    void* out;
+    std::int32_t last;
+  };
+  KernelJob job = test::sample_job("k");
+  job.scalars = {{"half", 1.5}, {"alpha", 0.25}};
+  job.plan.launches[0].parameters = {
+      {"args",
+       {field(Kind::kInt32, "small", IntExpr(-3)), field(Kind::kInt64, "large", IntExpr::variable("n") * IntExpr(1000000000)),
+        field(Kind::kScalar, "half", {}, DType::kF16), field(Kind::kScalar, "alpha", {}), field(Kind::kTensor, "y", {}),
+        field(Kind::kInt32, "last", IntExpr(9))}},
+      {"empty", {}}};
+  const auto launches = evaluate_launches(job, {.tensors = {{"x", 1}, {"y", 0x1234}}, .workspaces = {}});
+  REQUIRE(launches.has_value());
+  const auto& bytes = launches->front().parameters[0];
+  REQUIRE(bytes.size() == sizeof(Expected));
+  Expected actual;
+  std::memcpy(&actual, bytes.data(), sizeof actual);
+  CHECK(actual.small == -3);
+  CHECK(actual.large == 1000000000000);
+  CHECK(actual.half == 0x3E00);
+  CHECK(actual.alpha == 0.25f);
+  CHECK(actual.out == reinterpret_cast<void*>(0x1234));
+  CHECK(actual.last == 9);
+  CHECK(launches->front().parameters[1].size() == 1);
+  CHECK(launches->front().grid[0] == 4);
+}
+
+TEST_CASE("an empty grid is skipped, and one outside the limits is refused by number") {
+  CHECK(evaluate_launches(test::sample_job("k", 0), {.tensors = {{"x", 1}, {"y", 1}}, .workspaces = {}})->empty());
+  KernelJob job = test::sample_job("k");
+  job.plan.launches[0].grid[1] = IntExpr(65536);
+  CHECK(evaluate_launches(job, {.tensors = {{"x", 1}, {"y", 1}}, .workspaces = {}}).error().message.find("65536") != std::string::npos);
+  job = test::sample_job("k");
+  job.plan.launches[0].block[0] = IntExpr(2048);
+  CHECK_FALSE(evaluate_launches(job, {.tensors = {{"x", 1}, {"y", 1}}, .workspaces = {}}).has_value());
+}
+
+TEST_CASE("a number too large for its field, an unknown tensor and a missing scalar are named") {
+  const LaunchPointers pointers{.tensors = {{"x", 1}, {"y", 1}}, .workspaces = {}};
+  KernelJob job = test::sample_job("k");
+  job.plan.launches[0].parameters = {{"p", {field(Kind::kInt32, "big", IntExpr(std::int64_t{1} << 40))}}};
+  CHECK(evaluate_launches(job, pointers).error().message.find("big = 1099511627776") != std::string::npos);
+  job.plan.launches[0].parameters = {{"p", {field(Kind::kTensor, "z", {})}}};
+  CHECK(evaluate_launches(job, pointers).error().message.find("'z'") != std::string::npos);
+  job.plan.launches[0].parameters = {{"p", {field(Kind::kScalar, "beta", {})}}};
+  CHECK(evaluate_launches(job, pointers).error().message.find("'beta'") != std::string::npos);
+}
+
+TEST_CASE("a job, its fills and its samples survive the way to the worker") {
+  KernelJob job = test::sample_job("k");
+  job.cubin = std::string("\0cubin", 6);
+  job.problem.align_bytes["x"] = 4;
+  job.scalars["alpha"] = -std::numeric_limits<double>::infinity();
+  job.floor_us = 1.5;
+  Message message;
+  add_job(message, "job", job);
+  add_samples(message, test::sample_references());
+  message.head["fills"] = to_json(test::sample_fills());
+  const Message back = *decode(encode(message));
+  const auto read = read_job(back, "job");
+  REQUIRE(read.has_value());
+  CHECK(read->cubin == job.cubin);
+  CHECK(read->problem == job.problem);
+  CHECK(read->scalars == job.scalars);
+  CHECK(read->floor_us == 1.5);
+  CHECK(to_json(read->plan) == to_json(job.plan));
+  CHECK(read_samples(back)[0].values == test::sample_references()[0].values);
+  CHECK(fills_from_json(back.head["fills"])[0].seed == 7);
+}

@@ -1,0 +1,193 @@
+// The device's side of timing (protocol v1): warm-up, then rounds of replays of one CUDA Graph whose launches rotate over the input
+// sets, between two events. A duel alternates two such graphs. See device_tasks.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tuner/device/device_tasks.h"
+#include "tuner/device/launch_graph.h"
+#include "tuner/measure/statistics.h"
+
+namespace kw::tuner {
+namespace {
+
+constexpr int kMaxLaunchesPerGraph = 4096;
+constexpr double kFirstWarmupMs = 5;  // before the first estimate: an idle GPU runs at a low clock
+constexpr int kDuelRoundFactor = 2;   // a duel has more rounds than a measurement: its interval decides
+
+/// Enough sets that the inputs of one turn exceed the factor times L2.
+std::size_t count_input_sets(const DeviceContext& device, const std::vector<TensorStorage>& tensors, const Protocol& protocol) {
+  std::size_t set_bytes = 0;
+  for (const TensorStorage& tensor : tensors) set_bytes += tensor.is_read() ? tensor.num_bytes : 0;
+  if (!protocol.is_cold_l2 || set_bytes == 0) return 1;
+  const double wanted_bytes = protocol.rotation_l2_factor * static_cast<double>(device.info.limits.l2_bytes);
+  const auto num_sets = static_cast<std::size_t>(std::ceil(wanted_bytes / static_cast<double>(set_bytes)));
+  return std::clamp<std::size_t>(num_sets, 1, static_cast<std::size_t>(std::max(1, protocol.max_input_sets)));
+}
+
+/// A kernel ready to be timed: its buffers, its graph, and about how long a replay takes.
+struct TimedKernel {
+  std::shared_ptr<LoadedModule> module;
+  WrittenBuffers written;
+  std::vector<std::vector<EvaluatedLaunch>> sets;
+  std::unique_ptr<LaunchGraph> graph;
+  double replay_ms = 0;
+};
+
+CudaResult<double> time_replays(DeviceContext& device, const LaunchGraph& graph, const Stopwatch& watch, int num_replays) {
+  KW_CUDA_TRY_VOID(watch.begin());
+  for (int replay = 0; replay < num_replays; ++replay) KW_CUDA_TRY_VOID(graph.replay());
+  KW_CUDA_TRY_VOID(watch.end());
+  KW_CUDA_TRY(const double elapsed_ms, watch.elapsed_ms());
+  static_cast<void>(device);
+  return elapsed_ms / num_replays;
+}
+
+int replays_for(double wanted_ms, double replay_ms) {
+  return static_cast<int>(std::clamp(std::ceil(wanted_ms / std::max(replay_ms, 1e-6)), 1.0, 1e6));
+}
+
+/// Replays until `wanted_ms` of device time are spent; refreshes the estimate.
+CudaResult<void> warm_up(DeviceContext& device, TimedKernel& kernel, const Stopwatch& watch, double wanted_ms) {
+  for (double spent_ms = 0; spent_ms < wanted_ms;) {
+    // In steps: the estimate from a cold clock is too long by a factor, the rest of the warm-up would be short of launches.
+    const int num_replays = std::min(replays_for((wanted_ms - spent_ms) / 2, kernel.replay_ms), replays_for(wanted_ms, kernel.replay_ms));
+    KW_CUDA_TRY(kernel.replay_ms, time_replays(device, *kernel.graph, watch, num_replays));
+    if (kernel.replay_ms <= 0) break;  // an empty graph
+    spent_ms += kernel.replay_ms * num_replays;
+  }
+  return {};
+}
+
+CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& job, const std::vector<TensorStorage>& tensors,
+                                          const Protocol& protocol, const Stopwatch& watch) {
+  DeviceContext& device = tasks.device;
+  TimedKernel kernel;
+  KW_CUDA_TRY(kernel.module, tasks.modules.get(job.cubin));
+  KW_CUDA_TRY(kernel.written, make_written_buffers(device, job, tensors, AlignMode::kAllocator));
+  for (std::size_t set = 0; set < tasks.measure_inputs.num_sets(); ++set) {
+    KW_DEVICE_TRY(auto launches, evaluate_launches(job, pointers_of(kernel.written, tasks.measure_inputs, set, tensors)));
+    kernel.sets.push_back(std::move(launches));
+  }
+  if (kernel.sets.empty() || kernel.sets.front().empty())
+    return tl::unexpected<CudaFault>(CudaFault{-2, "nothing to time: every grid of this problem is empty"});
+  const int num_sets = static_cast<int>(kernel.sets.size());
+  // The first launch sets attributes and loads lazily: neither may happen inside a capture.
+  for (const EvaluatedLaunch& launch : kernel.sets.front()) KW_CUDA_TRY_VOID(kernel.module->launch(launch, device.stream));
+  KW_CUDA(device.driver, "first launch", device.driver.stream_synchronize(device.stream));
+  KW_CUDA_TRY(kernel.graph, LaunchGraph::capture(device, *kernel.module, kernel.sets, num_sets));
+  KW_CUDA_TRY(kernel.replay_ms, time_replays(device, *kernel.graph, watch, 1));
+  KW_CUDA_TRY_VOID(warm_up(device, kernel, watch, std::min(kFirstWarmupMs, protocol.warmup_ms)));
+  // The final graph: whole turns over the sets, at least min_graph_ms long.
+  const double turn_ms = std::max(kernel.replay_ms, 1e-6);
+  const int max_turns = std::max(1, kMaxLaunchesPerGraph / num_sets);
+  const int num_turns = std::clamp(static_cast<int>(std::ceil(std::min(protocol.min_graph_ms / turn_ms, 1e6))), 1, max_turns);
+  if (num_turns > 1) {
+    KW_CUDA_TRY(kernel.graph, LaunchGraph::capture(device, *kernel.module, kernel.sets, num_turns * num_sets));
+    kernel.replay_ms = turn_ms * num_turns;
+  }
+  return kernel;
+}
+
+double per_launch_us(const TimedKernel& kernel, double replay_ms) { return replay_ms * 1e3 / kernel.graph->num_launches(); }
+
+/// One round: enough replays for round_ms. NVML is read while they run; `state` only when it is asked for.
+CudaResult<double> run_round(DeviceContext& device, TimedKernel& kernel, const Stopwatch& watch, const Protocol& protocol,
+                             std::uint64_t& reasons, DeviceState* state) {
+  const int num_replays = replays_for(protocol.round_ms, kernel.replay_ms);
+  KW_CUDA_TRY_VOID(watch.begin());
+  for (int replay = 0; replay < num_replays; ++replay) KW_CUDA_TRY_VOID(kernel.graph->replay());
+  KW_CUDA_TRY_VOID(watch.end());
+  reasons |= device.state.throttle_reasons();
+  if (state != nullptr) *state = device.state.read();
+  KW_CUDA_TRY(const double elapsed_ms, watch.elapsed_ms());
+  kernel.replay_ms = elapsed_ms / num_replays;
+  return per_launch_us(kernel, kernel.replay_ms);
+}
+
+}  // namespace
+
+CudaResult<void> prepare_measure(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills, const Protocol& protocol) {
+  KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
+  return tasks.measure_inputs.prepare(tensors, fills, count_input_sets(tasks.device, tensors, protocol));
+}
+
+CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills,
+                                             const Protocol& protocol) {
+  DeviceContext& device = tasks.device;
+  KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
+  KW_CUDA_TRY_VOID(prepare_measure(tasks, job, fills, protocol));
+  KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
+  KW_CUDA_TRY(TimedKernel kernel, make_timed_kernel(tasks, job, tensors, protocol, *watch));
+  KW_CUDA_TRY_VOID(warm_up(device, kernel, *watch, protocol.warmup_ms));
+
+  MeasureOutcome outcome;
+  outcome.launches_per_graph = kernel.graph->num_launches();
+  outcome.num_input_sets = static_cast<int>(kernel.sets.size());
+  std::uint64_t reasons = 0;
+  for (int round = 0; round < protocol.num_rounds; ++round) {
+    DeviceState* const state = round == 0 ? &outcome.before : round == protocol.num_rounds - 1 ? &outcome.after : nullptr;
+    KW_CUDA_TRY(const double sample_us, run_round(device, kernel, *watch, protocol, reasons, state));
+    if (round > 0 || protocol.num_rounds == 1) outcome.samples_us.push_back(sample_us);
+  }
+  outcome.after.throttle_reasons |= reasons;
+  outcome.dirty_reason = disturbance(outcome.before, outcome.after, reasons);
+  outcome.is_dirty = !outcome.dirty_reason.empty();
+  outcome.median_us = median(outcome.samples_us);
+  outcome.p10_us = percentile(outcome.samples_us, 0.1);
+  outcome.p90_us = percentile(outcome.samples_us, 0.9);
+  if (tasks.uses_memory_guards) {
+    KW_CUDA_TRY(outcome.error, first_damage(kernel.written, nullptr, tensors));
+    if (!outcome.error.empty()) outcome.status = TrialStatus::kOutOfBounds;
+  }
+  if (outcome.status == TrialStatus::kOk && job.floor_us > 0 && outcome.median_us < job.floor_us) {
+    outcome.status = TrialStatus::kUnderFloor;
+    outcome.error = fmt::format("median {:.3f} us: under the floor of {:.3f} us that traffic and peak rate set: something is wrong",
+                                outcome.median_us, job.floor_us);
+  }
+  return outcome;
+}
+
+CudaResult<DuelOutcome> duel_on_device(DeviceTasks& tasks, const KernelJob& a, const KernelJob& b, const std::vector<InputFill>& fills,
+                                       const Protocol& protocol) {
+  DeviceContext& device = tasks.device;
+  KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(a.plan, a.problem));
+  KW_DEVICE_TRY(const std::vector<TensorStorage> tensors_b, tensor_storages(b.plan, b.problem));
+  const auto is_same = [](const TensorStorage& x, const TensorStorage& y) {
+    return x.name == y.name && x.num_bytes == y.num_bytes && x.role == y.role;
+  };
+  if (!std::equal(tensors.begin(), tensors.end(), tensors_b.begin(), tensors_b.end(), is_same)) {
+    return tl::unexpected<CudaFault>(CudaFault{-2, fmt::format("{} and {}: a duel needs two kernels of one problem", a.label, b.label)});
+  }
+  KW_CUDA_TRY_VOID(prepare_measure(tasks, a, fills, protocol));
+  KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
+  KW_CUDA_TRY(TimedKernel first, make_timed_kernel(tasks, a, tensors, protocol, *watch));
+  KW_CUDA_TRY(TimedKernel second, make_timed_kernel(tasks, b, tensors, protocol, *watch));
+  KW_CUDA_TRY_VOID(warm_up(device, first, *watch, protocol.warmup_ms / 2));
+  KW_CUDA_TRY_VOID(warm_up(device, second, *watch, protocol.warmup_ms / 2));
+
+  DuelOutcome outcome;
+  DeviceState before, after;
+  std::uint64_t reasons = 0;
+  std::vector<double> ratios;
+  const int num_rounds = protocol.num_rounds * kDuelRoundFactor;
+  for (int round = 0; round < num_rounds; ++round) {
+    KW_CUDA_TRY(const double a_us, run_round(device, first, *watch, protocol, reasons, round == 0 ? &before : nullptr));
+    KW_CUDA_TRY(const double b_us, run_round(device, second, *watch, protocol, reasons, round == num_rounds - 1 ? &after : nullptr));
+    if (round == 0) continue;
+    outcome.a_us.push_back(a_us);
+    outcome.b_us.push_back(b_us);
+    ratios.push_back(b_us / a_us);
+  }
+  const RatioInterval interval = bootstrap_interval(ratios);
+  outcome.ratio_median = interval.median;
+  outcome.ratio_low = interval.low;
+  outcome.ratio_high = interval.high;
+  outcome.is_dirty = !disturbance(before, after, reasons).empty();
+  return outcome;
+}
+
+}  // namespace kw::tuner
