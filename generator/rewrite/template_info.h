@@ -65,7 +65,7 @@ struct TemplateInfo {
   std::vector<Rule> rules;
   std::vector<Quantity> launch;  ///< by name
   std::vector<Quantity> estimates;
-  std::vector<std::string> workspaces;  ///< names of LAUNCH("workspace:NAME") quantities, in order
+  std::vector<std::string> workspaces;  ///< NAME of each LAUNCH("workspace:NAME") and ("workspace_zeroed:NAME"), in source order
   std::vector<KernelParameter> parameters;
   std::vector<std::string> hooks;  ///< functions and structs annotated HOOK("name")
 };
