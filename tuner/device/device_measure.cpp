@@ -37,12 +37,11 @@ struct TimedKernel {
   double replay_ms = 0;
 };
 
-CudaResult<double> time_replays(DeviceContext& device, const LaunchGraph& graph, const Stopwatch& watch, int num_replays) {
+CudaResult<double> time_replays(const LaunchGraph& graph, const Stopwatch& watch, int num_replays) {
   KW_CUDA_TRY_VOID(watch.begin());
   for (int replay = 0; replay < num_replays; ++replay) KW_CUDA_TRY_VOID(graph.replay());
   KW_CUDA_TRY_VOID(watch.end());
   KW_CUDA_TRY(const double elapsed_ms, watch.elapsed_ms());
-  static_cast<void>(device);
   return elapsed_ms / num_replays;
 }
 
@@ -51,11 +50,11 @@ int replays_for(double wanted_ms, double replay_ms) {
 }
 
 /// Replays until `wanted_ms` of device time are spent; refreshes the estimate.
-CudaResult<void> warm_up(DeviceContext& device, TimedKernel& kernel, const Stopwatch& watch, double wanted_ms) {
+CudaResult<void> warm_up(TimedKernel& kernel, const Stopwatch& watch, double wanted_ms) {
   for (double spent_ms = 0; spent_ms < wanted_ms;) {
     // In steps: the estimate from a cold clock is too long by a factor, the rest of the warm-up would be short of launches.
     const int num_replays = std::min(replays_for((wanted_ms - spent_ms) / 2, kernel.replay_ms), replays_for(wanted_ms, kernel.replay_ms));
-    KW_CUDA_TRY(kernel.replay_ms, time_replays(device, *kernel.graph, watch, num_replays));
+    KW_CUDA_TRY(kernel.replay_ms, time_replays(*kernel.graph, watch, num_replays));
     if (kernel.replay_ms <= 0) break;  // an empty graph
     spent_ms += kernel.replay_ms * num_replays;
   }
@@ -79,8 +78,8 @@ CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& j
   for (const EvaluatedLaunch& launch : kernel.sets.front()) KW_CUDA_TRY_VOID(kernel.module->launch(launch, device.stream));
   KW_CUDA(device.driver, "first launch", device.driver.stream_synchronize(device.stream));
   KW_CUDA_TRY(kernel.graph, LaunchGraph::capture(device, *kernel.module, kernel.sets, num_sets));
-  KW_CUDA_TRY(kernel.replay_ms, time_replays(device, *kernel.graph, watch, 1));
-  KW_CUDA_TRY_VOID(warm_up(device, kernel, watch, std::min(kFirstWarmupMs, protocol.warmup_ms)));
+  KW_CUDA_TRY(kernel.replay_ms, time_replays(*kernel.graph, watch, 1));
+  KW_CUDA_TRY_VOID(warm_up(kernel, watch, std::min(kFirstWarmupMs, protocol.warmup_ms)));
   // The final graph: whole turns over the sets, at least min_graph_ms long.
   const double turn_ms = std::max(kernel.replay_ms, 1e-6);
   const int max_turns = std::max(1, kMaxLaunchesPerGraph / num_sets);
@@ -122,7 +121,7 @@ CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob
   KW_CUDA_TRY_VOID(prepare_measure(tasks, job, fills, protocol));
   KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
   KW_CUDA_TRY(TimedKernel kernel, make_timed_kernel(tasks, job, tensors, protocol, *watch));
-  KW_CUDA_TRY_VOID(warm_up(device, kernel, *watch, protocol.warmup_ms));
+  KW_CUDA_TRY_VOID(warm_up(kernel, *watch, protocol.warmup_ms));
 
   MeasureOutcome outcome;
   outcome.launches_per_graph = kernel.graph->num_launches();
@@ -166,8 +165,8 @@ CudaResult<DuelOutcome> duel_on_device(DeviceTasks& tasks, const KernelJob& a, c
   KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
   KW_CUDA_TRY(TimedKernel first, make_timed_kernel(tasks, a, tensors, protocol, *watch));
   KW_CUDA_TRY(TimedKernel second, make_timed_kernel(tasks, b, tensors, protocol, *watch));
-  KW_CUDA_TRY_VOID(warm_up(device, first, *watch, protocol.warmup_ms / 2));
-  KW_CUDA_TRY_VOID(warm_up(device, second, *watch, protocol.warmup_ms / 2));
+  KW_CUDA_TRY_VOID(warm_up(first, *watch, protocol.warmup_ms / 2));
+  KW_CUDA_TRY_VOID(warm_up(second, *watch, protocol.warmup_ms / 2));
 
   DuelOutcome outcome;
   DeviceState before, after;
