@@ -24,7 +24,7 @@ std::optional<IntExpr> dims_expression(CheckContext& context, const SyntaxRef& s
   if (!syntax) return std::nullopt;
   const ExprRef typed = ExpressionTyper(context, {}).type_integer(syntax, subject.c_str());
   if (!typed) return std::nullopt;
-  const TreeSize size = tree_size(typed, {});
+  const TreeSize size = tree_size(typed, context);
   if (size.num_nodes > 1000 || size.depth > kMaxDepth) {
     context.error(syntax->where, fmt::format("{} is an expression of {} parts: at most 1000", subject, size.num_nodes));
     return std::nullopt;
@@ -107,7 +107,7 @@ void declare_scalar(CheckContext& context, const ScalarSyntax& syntax) {
     ExprRef value = ExpressionTyper(context, {}).type(syntax.value);
     declare(context, syntax.name, "a scalar", syntax.where);
     if (!value) return;
-    const TreeSize size = tree_size(value, {});
+    const TreeSize size = tree_size(value, context);
     if (size.num_nodes > 1000 || size.depth > kMaxDepth)
       return context.error(syntax.where, fmt::format("scalar {} is an expression of {} parts: at most 1000", syntax.name, size.num_nodes));
     const bool is_exact = !is_float(value->dtype);
@@ -119,6 +119,7 @@ void declare_scalar(CheckContext& context, const ScalarSyntax& syntax) {
       return context.error(syntax.where, fmt::format("scalar {} has dtype {}, but its value {} is real", syntax.name, to_text(scalar.dtype),
                                                      to_text(value)));
     if (value->kind == ExprNode::Kind::kNumber) value = make_number(value->number, context.program.accumulate);
+    context.hidden_sizes[syntax.name] = size;
     scalar.value = std::move(value);
   } else {
     declare(context, syntax.name, "a scalar", syntax.where);
@@ -155,6 +156,10 @@ void declare_below(CheckContext& context, const IndexSyntax& syntax) {
   ExprRef value =
       ExpressionTyper(context, std::vector<std::string>(names.begin(), names.end())).type_integer(syntax.below, "the bound of an index");
   if (!value) return;
+  const TreeSize size = tree_size(value, context);
+  if (size.num_nodes > 1000)
+    return context.error(syntax.below->where, fmt::format("the bound of index {} is an expression of more than 1000 parts", syntax.name));
+  context.hidden_sizes[syntax.name] = size;
   context.below[syntax.name] = std::move(value);
   context.below_needs[syntax.name] = std::move(names);
 }

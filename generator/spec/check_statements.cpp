@@ -87,7 +87,7 @@ class StatementChecker {
       defined.indices = indices_;
       defined.where = syntax_.where;
       defined.dtype = statement_.value ? statement_.value->dtype : context_.real_type();
-      if (is_right) defined.size = tree_size(statement_.value, context_.intermediates);
+      if (is_right) defined.size = tree_size(statement_.value, context_);
     } else {
       context_.written.emplace(syntax_.target, syntax_.where);
     }
@@ -196,6 +196,10 @@ class StatementChecker {
   }
 
   bool check_affine(const ExprRef& expr, const SourceRange& where) {
+    if (tree_size(expr, context_).num_nodes > 1000) {
+      context_.error(where, "a left subscript has more than 1000 parts");
+      return false;
+    }
     if (is_affine(expr)) return true;
     context_.error(where,
                    fmt::format("the left subscript {} is not affine: it must be a sum of indices, each times a factor of dims and numbers",
@@ -235,7 +239,7 @@ class StatementChecker {
   }
 
   bool check_size() {
-    const TreeSize size = tree_size(statement_.value, context_.intermediates);
+    const TreeSize size = tree_size(statement_.value, context_);
     if (size.num_nodes <= kMaxExpandedNodes && size.depth <= kMaxExpandedDepth) return true;
     context_.error(syntax_.where,
                    fmt::format("{} has more than {} parts or {} levels when its intermediates and functions are written out",

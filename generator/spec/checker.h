@@ -45,9 +45,10 @@ struct CheckContext {
   std::map<std::string, const IndexSyntax*> stated_indices = {};
   std::map<std::string, ExprRef> below = {};                      ///< typed bounds of indices
   std::map<std::string, std::set<std::string>> below_needs = {};  ///< index -> indices that its `below` reads
-  std::set<std::string> broken = {};       ///< written by a statement with a mistake: reads of it are not reported again
-  std::set<std::string> index_names = {};  ///< every name that stands as an index somewhere
-  std::set<std::string> used = {};         ///< names read anywhere
+  std::map<std::string, TreeSize> hidden_sizes = {};  ///< of derived scalars, and of the bounds of indices: written out at each use
+  std::set<std::string> broken = {};                  ///< written by a statement with a mistake: reads of it are not reported again
+  std::set<std::string> index_names = {};             ///< every name that stands as an index somewhere
+  std::set<std::string> used = {};                    ///< names read anywhere
   ExtentSolver extents = {};
 
   void error(const SourceRange& where, std::string message, Code code = Code::kBadInput) const {

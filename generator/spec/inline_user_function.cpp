@@ -17,7 +17,7 @@ constexpr std::int64_t kSizeCap = std::int64_t{1} << 30;  // products of two cou
 
 class TreeMeasure {
  public:
-  explicit TreeMeasure(const std::map<std::string, Defined>& intermediates) : intermediates_(intermediates) {}
+  explicit TreeMeasure(const CheckContext& context) : intermediates_(context.intermediates), hidden_sizes_(context.hidden_sizes) {}
 
   TreeSize measure(const ExprRef& expr) {
     const auto known = known_.find(expr.get());
@@ -36,16 +36,25 @@ class TreeMeasure {
       const TreeSize& body = intermediate->second.size;
       size.num_nodes = capped(body.num_nodes + body.num_index_leaves * widest.num_nodes);
       size.num_index_leaves = capped(body.num_index_leaves * std::max<std::int64_t>(1, widest.num_index_leaves));
-      size.depth = capped(size.depth + body.depth);
+      size.depth = capped(body.depth + std::max<std::int64_t>(1, size.depth - 1));
     }
+    if (expr->kind == ExprNode::Kind::kScalar) add_hidden(expr->name, size);
+    for (const std::string& index : expr->indices) add_hidden(index, size);
     known_.emplace(expr.get(), size);
     return size;
   }
 
  private:
+  void add_hidden(const std::string& name, TreeSize& size) const {
+    const auto hidden = hidden_sizes_.find(name);
+    if (hidden == hidden_sizes_.end()) return;
+    size.num_nodes = capped(size.num_nodes + hidden->second.num_nodes);
+    size.depth = capped(size.depth + hidden->second.depth);
+  }
   static std::int64_t capped(std::int64_t count) { return std::min(kSizeCap, count); }
 
   const std::map<std::string, Defined>& intermediates_;
+  const std::map<std::string, TreeSize>& hidden_sizes_;
   std::unordered_map<const ExprNode*, TreeSize> known_;
 };
 
@@ -93,9 +102,7 @@ std::vector<std::string> callable_names(const UserFunctions& functions) {
 
 }  // namespace
 
-TreeSize tree_size(const ExprRef& expr, const std::map<std::string, Defined>& intermediates) {
-  return TreeMeasure(intermediates).measure(expr);
-}
+TreeSize tree_size(const ExprRef& expr, const CheckContext& context) { return TreeMeasure(context).measure(expr); }
 
 ExprRef ExpressionTyper::type_user_call(const SyntaxNode& node) {
   std::vector<ExprRef> arguments;
@@ -106,7 +113,7 @@ ExprRef ExpressionTyper::type_user_call(const SyntaxNode& node) {
   }
   const auto found = context_.functions.find(node.name);
   if (found == context_.functions.end()) {
-    if (context_.is_partial) return nullptr;  // the file of functions was not read
+    if (context_.is_partial && !context_.spec.functions_file.empty()) return nullptr;  // the file of functions was not read
     const std::string file = context_.spec.functions_file.empty() ? "; the spec names no file of functions"
                                                                   : fmt::format(" and not in {}", context_.spec.functions_file);
     return error(node.where, fmt::format("unknown function '{}': not built in{}{}", node.name, file,
@@ -138,7 +145,10 @@ ExprRef ExpressionTyper::type_user_call(const SyntaxNode& node) {
       arguments[i] = located(std::move(rounded), node.where);
     }
   }
-  return Inliner(arguments, context_.real_type(), node.where).substitute(function.body);
+  ExprRef inlined = Inliner(arguments, context_.real_type(), node.where).substitute(function.body);
+  if (tree_size(inlined, context_).num_nodes <= kMaxExpandedNodes) return inlined;
+  return error(node.where, fmt::format("{} has more than {} parts when its arguments are written out", node.name, kMaxExpandedNodes),
+               Code::kNotSupported);
 }
 
 }  // namespace kw::generator

@@ -21,7 +21,7 @@ namespace kw::generator {
 constexpr std::size_t kMaxSpecBytes = 1 << 20;
 constexpr int kMaxDepth = 200;
 constexpr std::int64_t kMaxExpandedNodes = 200'000;  ///< of a statement with its intermediates written out
-constexpr std::int64_t kMaxExpandedDepth = 1000;     ///< likewise
+constexpr std::int64_t kMaxExpandedDepth = 500;      ///< likewise
 constexpr std::int64_t kMaxProblems = 4096;
 constexpr std::size_t kMaxNameLength = 64;
 constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;  ///< a double holds every integer up to here

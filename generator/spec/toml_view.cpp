@@ -74,7 +74,7 @@ class TomlCopier {
   void copy_table(const toml::table& table, TomlValue& value) const {
     value.kind = TomlValue::Kind::kTable;
     for (const auto& [key, node] : table) value.entries.push_back({std::string(key.str()), place(key.source()), copy(node)});
-    std::stable_sort(value.entries.begin(), value.entries.end(), [](const TomlValue::Entry& a, const TomlValue::Entry& b) {
+    std::sort(value.entries.begin(), value.entries.end(), [](const TomlValue::Entry& a, const TomlValue::Entry& b) {
       return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
     });
   }

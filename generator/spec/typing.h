@@ -54,6 +54,6 @@ class ExpressionTyper {
 };
 
 /// Size with intermediates written out and shared parts counted at each use; counts stop at 2^30.
-TreeSize tree_size(const ExprRef& expr, const std::map<std::string, Defined>& intermediates);
+TreeSize tree_size(const ExprRef& expr, const CheckContext& context);
 
 }  // namespace kw::generator

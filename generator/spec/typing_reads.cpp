@@ -141,7 +141,7 @@ ExprRef ExpressionTyper::read_updated(const SyntaxNode& node, const Tensor& tens
     rounded.operands = {writer->value};
     update.value = located(std::move(rounded), writer->where);
     const DType dtype = is_float(tensor.dtype) ? context_.real_type() : tensor.dtype == DType::kBool ? DType::kBool : DType::kI64;
-    context_.intermediates[name] = {writer->indices, dtype, tree_size(update.value, context_.intermediates), writer->where};
+    context_.intermediates[name] = {writer->indices, dtype, tree_size(update.value, context_), writer->where};
     ExprNode read;
     read.kind = ExprNode::Kind::kRead;
     read.name = name;

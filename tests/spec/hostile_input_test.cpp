@@ -64,7 +64,20 @@ TEST_CASE("a body that grows without bound when written out is refused") {
 TEST_CASE("a long chain of statements is refused by its depth, not by the stack") {
   std::string body = "t0[m,n] = x[m,n] + 1\n";
   for (int i = 1; i < 1900; ++i) body += "t" + std::to_string(i) + "[m,n] = t" + std::to_string(i - 1) + "[m,n] + 1\n";
-  CHECK(says(pointwise_spec(body + "y[m,n] = t1899[m,n]"), "1000 levels"));
+  CHECK(says(pointwise_spec(body + "y[m,n] = t1899[m,n]"), "500 levels"));
+}
+
+TEST_CASE("scalars and bounds that grow by naming each other are refused") {
+  std::string scalars = "[scalars]\ns0 = \"1/sqrt(N)\"\n";
+  for (int i = 1; i < 64; ++i)
+    scalars += "s" + std::to_string(i) + " = \"s" + std::to_string(i - 1) + " * s" + std::to_string(i - 1) + "\"\n";
+  CHECK(says(pointwise_spec("y[m,n] = x[m,n] * s63", scalars), "parts: at most 1000"));
+}
+
+TEST_CASE("a statement of 480 levels written out still has an identity") {
+  std::string body = "t0[m,n] = x[m,n] + 1\n";
+  for (int i = 1; i < 240; ++i) body += "t" + std::to_string(i) + "[m,n] = t" + std::to_string(i - 1) + "[m,n] + 1\n";
+  CHECK(identity(*program_of(pointwise_spec(body + "y[m,n] = t239[m,n]"))).size() == 32);
 }
 
 TEST_CASE("a cycle of two thousand statements is one message") {
