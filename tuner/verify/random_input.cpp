@@ -134,7 +134,8 @@ double element_at(const InputFill& fill, std::uint64_t key, std::int64_t offset)
   if (fill.dtype == DType::kF64) return double_at(fill, key, offset);
   if (is_integer(fill.dtype) && fill.kind != Kind::kNormal && fill.kind != Kind::kUniform)
     return generator::round_to(fill.dtype, static_cast<double>(integer_at(fill, key, offset)));
-  return rounded(fill.dtype, float_at(fill, key, offset));
+  const float value = float_at(fill, key, offset);
+  return rounded(fill.dtype, is_integer(fill.dtype) ? std::trunc(value) : value);
 }
 
 }  // namespace
