@@ -60,7 +60,7 @@ Bounded apply_log(const Bounded& x, const Rounding& r) {
 
 Bounded apply_sqrt(const Bounded& x, const Rounding& r) {
   if (x.value + x.bound < 0) return {kNaN, 0};
-  if (x.value < 0) return not_judged();
+  if (x.value < x.bound || x.value < 0) return not_judged();  // the kernel may see a negative number
   const auto f = [](double t) { return std::sqrt(std::max(t, 0.0)); };
   const double v = std::sqrt(x.value);
   return rounded(v, monotone_bound(f, v, x), 8, 0, x, r);

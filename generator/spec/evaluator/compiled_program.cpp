@@ -258,7 +258,9 @@ class Compiler {
         expr.reduce_op == ReduceOp::kArgmax || expr.reduce_op == ReduceOp::kTopKIndex || expr.reduce_op == ReduceOp::kTopK;
     if (is_rectangular && !has_order) {
       const auto extent_of = [&](int slot) { return out_.indices[static_cast<size_t>(slot)].extent; };
-      std::stable_sort(node.slots.begin(), node.slots.end(), [&](int a, int b) { return extent_of(a) < extent_of(b); });
+      const auto largest =
+          std::max_element(node.slots.begin(), node.slots.end(), [&](int x, int y) { return extent_of(x) < extent_of(y); });
+      std::rotate(largest, largest + 1, node.slots.end());  // the longest loop is the one in blocks
     }
     return {};
   }
