@@ -53,7 +53,7 @@ std::unique_ptr<Program> make_program(DType dtype) {
   program->name = "scaled_matmul";
   program->dims = {{"M", true, {}}, {"N", true, {}}, {"K", true, {}}};
   program->tensors = {tensor("A", dtype, TensorRole::kIn, {expr("M"), expr("K")}, {expr("A.stride0"), expr("A.stride1")}),
-                      tensor("B", dtype, TensorRole::kIn, {expr("N"), expr("K")}, {expr("K"), IntExpr(1)}),
+                      tensor("B", dtype, TensorRole::kIn, {expr("N"), expr("K")}, {expr("K + 2"), IntExpr(1)}),
                       tensor("bias", dtype, TensorRole::kIn, {expr("N")}, {IntExpr(1)}),
                       tensor("out", dtype, TensorRole::kOut, {expr("M"), expr("N")}, {expr("N"), IntExpr(1)})};
   program->tensors[0].has_any_strides = true;
@@ -103,7 +103,7 @@ extern "C" __global__ void scaled_matmul(const Element* A, const Element* B, Pro
   const long long m = i / problem.extent_n, n = i % problem.extent_n;
   float acc = 0;
   for (long long k = 0; k < problem.extent_k; ++k) {
-    acc += to_float(A[m * problem.A_stride_m + k * problem.A_stride_k]) * to_float(B[n * problem.extent_k + k]);
+    acc += to_float(A[m * problem.A_stride_m + k * problem.A_stride_k]) * to_float(B[n * (problem.extent_k + 2) + k]);
   }
   const float y = epilogue.alpha * acc + to_float(epilogue.bias[n]);
   epilogue.out[i] = from_float(y < 0.0f ? 0.0f : y);
@@ -117,7 +117,7 @@ extern "C" __global__ void scaled_matmul(const Element* A, const Element* B, Pro
   if (i >= problem.extent_m * problem.extent_n) return;
   const long long m = i / problem.extent_n, n = i % problem.extent_n;
   float acc = 0;
-  for (long long k = 0; k < problem.extent_k; ++k) acc += to_float(A[m * problem.extent_k + k]) * to_float(B[n * problem.extent_k + k]);
+  for (long long k = 0; k < problem.extent_k; ++k) acc += to_float(A[m * problem.extent_k + k]) * to_float(B[n * (problem.extent_k + 2) + k]);
   partial[i] = acc;
 }
 extern "C" __global__ void finish(const float* partial, int* counters, Problem problem, const Element* bias, Element* out, float alpha) {

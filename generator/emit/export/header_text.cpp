@@ -55,11 +55,7 @@ constexpr std::string_view kStatus = R"(enum class {0}Status : int {{
 }};
 )";
 
-std::string device_text(const ExportModel& model) {
-  std::vector<std::string> names;
-  for (const Arch arch : model.arches) names.emplace_back(to_text(arch));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
+std::string device_text(const ExportModel& model) { return std::string(to_text(model.arches.front())); }
 
 }  // namespace
 
@@ -91,7 +87,7 @@ std::string header_text(const ExportModel& model) {
       "/// Computes the op on `stream` of the current device: the kernel tuned for exactly this shape, else the one tuned nearest to it "
       "that is\n"
       "/// legal here, else a kernel that takes every shape. Extents of 0 are legal; an empty output is left alone.\n"
-      "/// Limits, all checked: dims and strides not negative; pointers aligned as stated above; device of one of {} or later.\n"
+      "/// Limits, all checked: dims and strides not negative; pointers aligned as stated above; a device of {} or later.\n"
       "/// Not checked: that memory is there, and that outputs overlap neither inputs nor each other.\n"
       "/// Allocates nothing and waits for nothing, so it may be captured into a CUDA Graph. Thread-safe.\n"
       "{}Status {}_launch(const {}Arguments& arguments, cudaStream_t stream);\n",

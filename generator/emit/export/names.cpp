@@ -193,6 +193,11 @@ std::string cpp_text(const IntExpr& expr) {
   return renamed.empty() ? expr.to_cpp() : expr.substitute(renamed).to_cpp();
 }
 
+std::string cpp_factor(const IntExpr& expr) {
+  const bool is_plain = expr.op() == IntExpr::Op::kVar || (expr.is_constant() && expr.constant() >= 0);
+  return is_plain ? cpp_text(expr) : "(" + cpp_text(expr) + ")";
+}
+
 std::string locals_text(const std::vector<IntExpr>& expressions, std::string_view indent) {
   std::set<std::string> names;
   for (const IntExpr& expression : expressions) expression.collect_variables(names);

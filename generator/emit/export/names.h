@@ -28,6 +28,8 @@ std::string storage_type(DType dtype);
 
 /// C++ text of an expression, with every variable spelled by safe_name().
 std::string cpp_text(const IntExpr& expr);
+/// The same as a factor of a product: in parentheses unless it is a name or a number.
+std::string cpp_factor(const IntExpr& expr);
 /// "  const std::int64_t M = v.M;" for each variable of the expressions, in alphabetical order.
 std::string locals_text(const std::vector<IntExpr>& expressions, std::string_view indent = "  ");
 /// A double as a C++ literal that reads back to the same value.

@@ -47,7 +47,7 @@ std::array<double, 2> integer_range(DType dtype) {
 std::string offset_text(const PlanTensor& tensor, const std::vector<std::string>& subscripts) {
   std::string text;
   for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
-    text += fmt::format("{}{} * {}", axis == 0 ? "" : " + ", subscripts[axis], cpp_text(tensor.strides[axis]));
+    text += fmt::format("{}{} * {}", axis == 0 ? "" : " + ", subscripts[axis], cpp_factor(tensor.strides[axis]));
   }
   return fmt::format("static_cast<std::size_t>({})", text.empty() ? "0" : text);
 }
@@ -111,9 +111,9 @@ Result<std::string> check_text(const ExportModel& model, std::size_t position) {
   for (std::size_t i = statement.indices.size(); i-- > 0;) {
     const Index* index = program.find_index(statement.indices[i]);
     if (index == nullptr) return fail(Stage::kEmit, Code::kInternal, "export: index " + statement.indices[i] + " has no extent");
-    const std::string extent = cpp_text(index->extent), name = safe_name(statement.indices[i]);
+    const std::string extent = cpp_factor(index->extent), name = safe_name(statement.indices[i]);
     extents.push_back(extent);
-    indices += fmt::format("      const std::int64_t {0} = rest % ({1});\n      rest /= ({1});\n", name, extent);
+    indices += fmt::format("      const std::int64_t {0} = rest % {1};\n      rest /= {1};\n", name, extent);
   }
   for (const std::string& index : statement.indices) arguments.push_back(safe_name(index));
   const PlanTensor* tensor = nullptr;

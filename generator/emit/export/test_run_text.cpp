@@ -37,7 +37,7 @@ std::string strides_text(const ExportModel& model) {
       std::string value = "1";
       if (axis + 1 < tensor.strides.size()) {
         value = fmt::format("std::max<std::int64_t>({}, 1) * {} + padding", cpp_text(tensor.shape[axis + 1]),
-                            cpp_text(tensor.strides[axis + 1]));
+                            cpp_factor(tensor.strides[axis + 1]));
       }
       text += fmt::format("    {} = {};\n", safe_name(stride.name()), value);
     }
