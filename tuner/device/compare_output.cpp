@@ -32,7 +32,9 @@ bool is_poison(const std::byte* address, int num_bytes) {
 OutputComparison::OutputComparison(const TensorStorage& tensor, const OutputSamples& samples)
     : tensor_(tensor), samples_(samples), order_(samples.offsets.size()) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return samples.offsets[a] < samples.offsets[b]; });
+  std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+    return samples.offsets[a] != samples.offsets[b] ? samples.offsets[a] < samples.offsets[b] : a < b;
+  });
   may_hold_nan_ = std::any_of(samples.values.begin(), samples.values.end(), [](double value) { return !std::isfinite(value); });
   if (!tensor.is_dense) is_covered_ = covered_elements(tensor);
 }
