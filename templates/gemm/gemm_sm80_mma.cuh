@@ -312,11 +312,17 @@ __device__ __forceinline__ unsigned round_operand(unsigned bits) {
   }
 }
 
-/// Where a lane reads in a tile: the byte at `line` + (`column` ^ constant) + constant. parts/swizzle.cuh says why that is enough.
+/// Where a lane reads in a tile. parts/swizzle.cuh says why this is enough for all its reads.
 struct LaneAddress {
   int line;    ///< offset of the line's start
   int column;  ///< masked
 };
+
+/// Offset of the byte `columns` further along the line, a constant. The mask reaches 128 bytes; beyond, columns are simply added, so
+/// that at most 8 masked columns are ever kept.
+__device__ __forceinline__ int lane_offset(LaneAddress address, int columns) {
+  return address.line + (address.column ^ columns % 128) + columns / 128 * 128;
+}
 
 /// For the warp whose rows start at `row` of A's tile.
 __device__ __forceinline__ LaneAddress lane_address_a(int row) {
@@ -354,14 +360,13 @@ __device__ __forceinline__ void load_fragments_a(unsigned tile, LaneAddress addr
   for (int i = 0; i < Config::kMmaM; ++i) {
     unsigned(&a)[4] = fragments.a[i];
     if constexpr (Config::A_IS_K_CONTIGUOUS) {
-      ldmatrix_x4(tile + (address.line + (address.column ^ step * 32)) + i * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
+      ldmatrix_x4(tile + lane_offset(address, step * 32) + i * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
     } else if constexpr (Config::kElementBytes == 2) {
-      ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 32)) + step * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
+      ldmatrix_x4_trans(tile + lane_offset(address, i * 32) + step * (16 * Config::kLineBytesA), a[0], a[1], a[2], a[3]);
     } else {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        a[j] =
-            ld_shared_b32(tile + (address.line + (address.column ^ (i * 64 + j % 2 * 32))) + (step * 8 + j / 2 * 4) * Config::kLineBytesA);
+        a[j] = ld_shared_b32(tile + lane_offset(address, i * 64 + j % 2 * 32) + (step * 8 + j / 2 * 4) * Config::kLineBytesA);
       }
     }
 #pragma unroll
@@ -378,14 +383,14 @@ __device__ __forceinline__ void load_fragments_b(unsigned tile, LaneAddress addr
     unsigned(&b0)[2] = fragments.b[i];
     unsigned(&b1)[2] = fragments.b[i + 1];
     if constexpr (Config::B_IS_K_CONTIGUOUS) {
-      ldmatrix_x4(tile + (address.line + (address.column ^ step * 32)) + i * (8 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
+      ldmatrix_x4(tile + lane_offset(address, step * 32) + i * (8 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
     } else if constexpr (Config::kElementBytes == 2) {
-      ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 16)) + step * (16 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
+      ldmatrix_x4_trans(tile + lane_offset(address, i * 16) + step * (16 * Config::kLineBytesB), b0[0], b0[1], b1[0], b1[1]);
     } else {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        b0[j] = ld_shared_b32(tile + (address.line + (address.column ^ i * 32)) + (step * 8 + j * 4) * Config::kLineBytesB);
-        b1[j] = ld_shared_b32(tile + (address.line + (address.column ^ (i * 32 + 32))) + (step * 8 + j * 4) * Config::kLineBytesB);
+        b0[j] = ld_shared_b32(tile + lane_offset(address, i * 32) + (step * 8 + j * 4) * Config::kLineBytesB);
+        b1[j] = ld_shared_b32(tile + lane_offset(address, i * 32 + 32) + (step * 8 + j * 4) * Config::kLineBytesB);
       }
     }
 #pragma unroll

@@ -127,7 +127,6 @@ std::string first_mistake(const GemmCase& gemm, const Extents& extents, unsigned
   gemm.run(host);
 
   const std::size_t size = element_bytes(gemm.kind_sum);
-  std::size_t num_written = 0;
   for (long long batch = 0; batch < b; ++batch) {
     for (long long row = 0; row < m; ++row) {
       for (long long column = 0; column < n; ++column) {
@@ -143,7 +142,6 @@ std::string first_mistake(const GemmCase& gemm, const Extents& extents, unsigned
                  ", expected " + std::to_string(sum);
         }
         std::memset(at, 0xff, size);
-        ++num_written;
       }
     }
   }
