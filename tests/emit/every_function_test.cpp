@@ -93,7 +93,7 @@ void add_reals(ManyOutputs& many, DType accumulate) {
 }
 
 void check_compiles(const Program& program) {
-  const Result<Variant> variant = emit({"gemm_simt", program, {{"BLOCK_M", 32}, {"BLOCK_N", 32}, {"BLOCK_K", 8}}});
+  const Result<Variant> variant = emit({"gemm_simt", program, {{"BLOCK_M", 32}, {"BLOCK_N", 32}, {"BLOCK_K", 8}, {"THREAD_M", 2}}});
   if (!variant) FAIL(program.name << ": " << to_text(variant.error()) << "\n" << variant.error().detail);
   const kw::template_tests::NvrtcResult result = kw::template_tests::compile(variant->source, "sm_80");
   INFO(program.name << "\n" << result.log << "\n" << variant->source);

@@ -34,6 +34,18 @@ std::string normalised(const std::string& text) {
   return result.substr(0, result.find_last_not_of('\n') + 1) + "\n";
 }
 
+/// The first line that differs, as "line 12: <kept> became <text>"; empty when there is none.
+std::string first_difference(const std::string& kept, const std::string& text) {
+  std::istringstream kept_lines(kept), lines(text);
+  for (int number = 1;; ++number) {
+    std::string before = "(end)", now = "(end)";
+    const bool has_before = static_cast<bool>(std::getline(kept_lines, before));
+    const bool has_now = static_cast<bool>(std::getline(lines, now));
+    if (!has_before && !has_now) return "";
+    if (has_before != has_now || before != now) return "line " + std::to_string(number) + ": " + before + " became " + now;
+  }
+}
+
 /// Compares, or writes the file when the user asked for it.
 void check_golden(const std::string& name, const std::string& text) {
   const std::string path = golden_path(name);
@@ -43,7 +55,7 @@ void check_golden(const std::string& name, const std::string& text) {
   }
   INFO("differs from " << path << "; if it is meant to: KW_UPDATE_GOLDEN=1 test_emit");
   REQUIRE(std::filesystem::exists(path));
-  CHECK(normalised(text) == normalised(read_file(path)));
+  CHECK(first_difference(normalised(read_file(path)), normalised(text)) == "");
 }
 
 }  // namespace

@@ -54,6 +54,13 @@ TEST_CASE("types that a template does not serve are refused with the rule and th
   CHECK(refusals.size() == 1);
 }
 
+TEST_CASE("operands of two 16-bit types are refused by the tensor-core template") {
+  Program program = matmul_bias_relu();
+  program.tensors[1].dtype = DType::kBF16;
+  CHECK_THAT(refusal("gemm_sm80_mma", program), Contains("A is f16, B is bf16"));
+  CHECK(VariantFactory::create(library(), *library().find("gemm_simt"), program, Arch::kSm80));
+}
+
 TEST_CASE("an operand with an offset is refused by name") {
   Program program = matmul_bias_relu();
   const ExprRef shifted = call(Function::kAdd, {make_index("k"), number(3, DType::kI64)}, DType::kI64);
@@ -146,6 +153,20 @@ TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
   CHECK(first_broken_constraint(plan, problem(1000, 4096, 4096)).empty());
   CHECK_THAT(first_broken_constraint(plan, problem(1000, 4096, 4097)), Contains("a_vector_alignment"));
   CHECK(to_json(*launch_plan_from_json(to_json(plan))) == to_json(plan));
+}
+
+TEST_CASE("a tensor with strides given at launch keeps them as variables of the plan") {
+  Program program = matmul_bias_relu();
+  program.tensors[2].strides = {IntExpr::variable("bias.stride0")};
+  program.tensors[2].has_any_strides = true;
+  const VariantFactory factory = factory_of("gemm_simt", program);
+  const auto variant = factory.emit(default_config(factory.info()));
+  REQUIRE(variant);
+  const auto& fields = variant->plan.launches[0].parameters.back().fields;
+  const auto stride = std::find_if(fields.begin(), fields.end(), [](const PlanField& field) { return field.name == "bias_stride_n"; });
+  REQUIRE(stride != fields.end());
+  CHECK(stride->value.to_text() == "bias.stride0");
+  CHECK_THAT(variant->source, Contains("load_vector<kVec>(args.bias + n * args.bias_stride_n, args.bias_stride_n, count, bias_values);"));
 }
 
 TEST_CASE("a config that is not of the template is an error") {

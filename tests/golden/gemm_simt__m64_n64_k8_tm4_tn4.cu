@@ -189,66 +189,78 @@ __host__ __device__ constexpr long long tiles_n(long long extent_n) {
 
 // ---- Device parts -------------------------------------------------------------------------------
 
+/// Which elements of a panel a thread brings: one per pass, neighbouring threads neighbours along the axis
+/// that is contiguous in gmem. A panel has kLines rows of A or columns of B, each BLOCK_K deep.
+template <int kLines, bool kIsKContiguous>
+struct PanelShare {
+  static constexpr int kFast = kIsKContiguous ? Config::BLOCK_K : kLines;
+  static constexpr int kFastThreads = kFast < Config::kThreads ? kFast : Config::kThreads;
+  static constexpr int kFastPasses = kFast / kFastThreads;
+  static constexpr int kSlowStep = Config::kThreads / kFastThreads;
+  static constexpr int kPasses = kLines * Config::BLOCK_K / Config::kThreads;
+
+  /// Of pass 0 of this thread.
+  __device__ __forceinline__ static int first_line() {
+    return kIsKContiguous ? static_cast<int>(threadIdx.x) / kFastThreads
+                          : static_cast<int>(threadIdx.x) % kFastThreads;
+  }
+  __device__ __forceinline__ static int first_k() {
+    return kIsKContiguous ? static_cast<int>(threadIdx.x) % kFastThreads
+                          : static_cast<int>(threadIdx.x) / kFastThreads;
+  }
+  /// What pass `pass` adds: constants once the loop over passes is unrolled.
+  __device__ __forceinline__ static constexpr int next_line(int pass) {
+    return kIsKContiguous ? pass / kFastPasses * kSlowStep : pass % kFastPasses * kFastThreads;
+  }
+  __device__ __forceinline__ static constexpr int next_k(int pass) {
+    return kIsKContiguous ? pass % kFastPasses * kFastThreads : pass / kFastPasses * kSlowStep;
+  }
+
+  /// gmem -> registers: the panel whose first element is at `panel`. What lies outside the problem is 0.
+  template <typename Element>
+  __device__ __forceinline__ static void load(const Element* panel, long long line_stride, long long k_stride,
+                                              int lines_left, int k_left,
+                                              Config::Accumulator (&values)[kPasses]) {
+    const Element* first = panel + first_line() * line_stride + first_k() * k_stride;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      values[pass] = Config::Accumulator(0);
+      if (first_line() + next_line(pass) < lines_left && first_k() + next_k(pass) < k_left) {
+        values[pass] = to_accumulator<Config::Accumulator>(
+            first[next_line(pass) * line_stride + next_k(pass) * k_stride]);
+      }
+    }
+  }
+
+  /// registers -> smem: [BLOCK_K][pitch].
+  __device__ __forceinline__ static void store(const Config::Accumulator (&values)[kPasses],
+                                               Config::Accumulator* buffer, int pitch) {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      buffer[(first_k() + next_k(pass)) * pitch + first_line() + next_line(pass)] = values[pass];
+    }
+  }
+};
+using ShareA = PanelShare<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>;
+using ShareB = PanelShare<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>;
+
 /// A thread's share of the next panels, in registers on the way from gmem to smem.
 struct PanelRegisters {
   Config::Accumulator a[Config::kLoadsA];
   Config::Accumulator b[Config::kLoadsB];
 };
 
-/// Element `index` of a panel of `extent` rows or columns: its row or column, and its k. Neighbouring indices
-/// are neighbours in gmem.
-template <int kExtent, bool kIsKContiguous>
-__device__ __forceinline__ int panel_line(int index) {
-  return kIsKContiguous ? index / Config::BLOCK_K : index % kExtent;
-}
-template <int kExtent, bool kIsKContiguous>
-__device__ __forceinline__ int panel_k(int index) {
-  return kIsKContiguous ? index % Config::BLOCK_K : index / kExtent;
-}
-
-/// gmem -> registers: the panel that starts at k. What lies outside the problem is 0.
-__device__ __forceinline__ void load_panel(const Config::ElementA* A, const Config::ElementB* B,
-                                           const GemmProblem& problem, long long first_m, long long first_n,
-                                           long long first_k, PanelRegisters& panel) {
-#pragma unroll
-  for (int i = 0; i < Config::kLoadsA; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
-    const long long m = first_m + panel_line<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
-    const long long k = first_k + panel_k<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
-    panel.a[i] = Config::Accumulator(0);
-    if (m < problem.extent_m && k < problem.extent_k) {
-      panel.a[i] = to_accumulator<Config::Accumulator>(A[m * problem.A_stride_m + k * problem.A_stride_k]);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < Config::kLoadsB; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
-    const long long n = first_n + panel_line<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
-    const long long k = first_k + panel_k<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
-    panel.b[i] = Config::Accumulator(0);
-    if (n < problem.extent_n && k < problem.extent_k) {
-      panel.b[i] = to_accumulator<Config::Accumulator>(B[k * problem.B_stride_k + n * problem.B_stride_n]);
-    }
-  }
-}
-
-/// registers -> smem buffer: A as [BLOCK_K][kPitchA], then B as [BLOCK_K][kPitchB].
-__device__ __forceinline__ void store_panel(const PanelRegisters& panel, Config::Accumulator* buffer) {
-#pragma unroll
-  for (int i = 0; i < Config::kLoadsA; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
-    const int m = panel_line<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
-    const int k = panel_k<Config::BLOCK_M, Config::A_IS_K_CONTIGUOUS>(index);
-    buffer[k * Config::kPitchA + m] = panel.a[i];
-  }
-  Config::Accumulator* buffer_b = buffer + Config::BLOCK_K * Config::kPitchA;
-#pragma unroll
-  for (int i = 0; i < Config::kLoadsB; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * Config::kThreads;
-    const int n = panel_line<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
-    const int k = panel_k<Config::BLOCK_N, !Config::B_IS_N_CONTIGUOUS>(index);
-    buffer_b[k * Config::kPitchB + n] = panel.b[i];
-  }
+/// `A` and `B` point at the tile's first row and column; the panels start at k. Axes known to be contiguous
+/// are not multiplied.
+__device__ __forceinline__ void load_panels(const Config::ElementA* A, const Config::ElementB* B,
+                                            const GemmProblem& problem, int rows_left, int columns_left,
+                                            long long k, PanelRegisters& panel) {
+  const long long A_stride_k = Config::A_IS_K_CONTIGUOUS ? 1 : problem.A_stride_k;
+  const long long B_stride_n = Config::B_IS_N_CONTIGUOUS ? 1 : problem.B_stride_n;
+  const int k_left =
+      problem.extent_k - k < Config::BLOCK_K ? static_cast<int>(problem.extent_k - k) : Config::BLOCK_K;
+  ShareA::load(A + k * A_stride_k, problem.A_stride_m, A_stride_k, rows_left, k_left, panel.a);
+  ShareB::load(B + k * problem.B_stride_k, B_stride_n, problem.B_stride_k, columns_left, k_left, panel.b);
 }
 
 /// Row of a thread's i-th sum in the tile: groups of kVecM neighbours, the groups spread over the tile, so
@@ -331,22 +343,33 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
   A += tile.batch * problem.A_stride_b;
   B += tile.batch * problem.B_stride_b;
 
+  A += first_m * problem.A_stride_m;
+  B += first_n * problem.B_stride_n;
+  const int rows_left = problem.extent_m - first_m < Config::BLOCK_M
+                            ? static_cast<int>(problem.extent_m - first_m)
+                            : Config::BLOCK_M;
+  const int columns_left = problem.extent_n - first_n < Config::BLOCK_N
+                               ? static_cast<int>(problem.extent_n - first_n)
+                               : Config::BLOCK_N;
+
   Config::Accumulator sums[Config::THREAD_M][Config::THREAD_N] = {};
   PanelRegisters panel;
   if (problem.extent_k > 0) {
-    load_panel(A, B, problem, first_m, first_n, 0, panel);
+    load_panels(A, B, problem, rows_left, columns_left, 0, panel);
   }
   int buffer = 0;
 #pragma unroll 1
   for (long long k = 0; k < problem.extent_k; k += Config::BLOCK_K) {
-    // One barrier a panel is enough: a thread that writes buffer b again has passed the barrier after which
+    // One barrier a panel is enough: a thread that writes a buffer again has passed the barrier after which
     // all were done with it.
-    store_panel(panel, buffers + buffer * Config::kElementsPerBuffer);
+    Config::Accumulator* here = buffers + buffer * Config::kElementsPerBuffer;
+    ShareA::store(panel.a, here, Config::kPitchA);
+    ShareB::store(panel.b, here + Config::BLOCK_K * Config::kPitchA, Config::kPitchB);
     __syncthreads();
     if (k + Config::BLOCK_K < problem.extent_k) {
-      load_panel(A, B, problem, first_m, first_n, k + Config::BLOCK_K, panel);
+      load_panels(A, B, problem, rows_left, columns_left, k + Config::BLOCK_K, panel);
     }
-    multiply_panel(buffers + buffer * Config::kElementsPerBuffer, thread_m, thread_n, sums);
+    multiply_panel(here, thread_m, thread_n, sums);
     buffer ^= 1;
   }
   store_tile(sums, problem, epilogue, tile.batch, first_m, first_n, thread_m, thread_n);
