@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
+#include <tuple>
 
 namespace kw::generator {
 namespace {
@@ -121,8 +123,14 @@ void end_edited_line(std::string& out, bool& is_edited) {
 }  // namespace
 
 std::string apply_edits(std::string_view text, std::vector<Edit> edits) {
-  std::stable_sort(edits.begin(), edits.end(),
-                   [](const Edit& a, const Edit& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+  // Outer edits before inner ones; edits of one range keep the caller's order.
+  std::vector<std::size_t> order(edits.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    const Edit &a = edits[i], &b = edits[j];
+    const bool is_a_text = a.begin < a.end, is_b_text = b.begin < b.end;  // what is put in stands before what begins there
+    return std::tuple(a.begin, is_a_text, b.end, i) < std::tuple(b.begin, is_b_text, a.end, j);
+  });
   std::string out;
   out.reserve(text.size());
   bool is_edited = false;
@@ -133,7 +141,8 @@ std::string apply_edits(std::string_view text, std::vector<Edit> edits) {
       out.push_back(text[at]);
     }
   };
-  for (const Edit& edit : edits) {
+  for (const std::size_t index : order) {
+    const Edit& edit = edits[index];
     if (edit.begin < at && edit.end <= at) continue;
     copy_until(std::max(at, edit.begin));
     out += edit.text;

@@ -222,6 +222,22 @@ TEST_CASE("hooks are filled and the prologue stands before the first of them") {
   CHECK(!has(*text, "thrice"));
 }
 
+TEST_CASE("the prologue is put in before a first hook without a comment too") {
+  const SourceTree tree = tree_of(kSmallConfig + "HOOK(\"store\") __device__ void store(float* out) {}" + kSmallKernel + "{ store(out); }");
+  const Result<TemplateInfo> info = read_template(tree, "small.cuh");
+  REQUIRE(info);
+  const Result<std::string> text = specialise({&tree,
+                                               &*info,
+                                               kDefaults,
+                                               {{"Element", "float"}},
+                                               {{"store", "{ out[0] = one(); }"}},
+                                               "__device__ float one() { return 1; }",
+                                               "k",
+                                               "banner"});
+  REQUIRE(text);
+  CHECK(has(*text, "__device__ float one() { return 1; }\n\n__device__ void store(float* out) { out[0] = one(); }"));
+}
+
 TEST_CASE("types and booleans are put in by their own spelling") {
   const std::string body = "\nstruct Half { unsigned short bits; };\n" + kSmallConfig + kSmallKernel +
                            "{ out[0] = Config::FAST || A[0].bits > 0 ? A[0] : A[1]; }";

@@ -26,6 +26,7 @@ TEST_CASE("an edit that empties a line takes the line away") {
   CHECK(apply_edits(text, {{6, 10, ""}}) == "one\nthree\n");
   CHECK(apply_edits(text, {{6, 9, "2"}}) == "one\n  2;\nthree\n");
   CHECK(apply_edits(text, {{4, 16, ""}, {6, 9, "lost"}}) == "one\n");
+  CHECK(apply_edits("a b", {{2, 3, ""}, {2, 2, "new "}}) == "a new ");
 }
 
 TEST_CASE("an annotation moves behind the head of its declaration") {
