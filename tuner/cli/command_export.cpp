@@ -34,7 +34,9 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
 /// The variant that is legal at every shape: the config of gemm_simt with no rule on the problem.
 Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
   KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
+  std::set<std::size_t> tried;  // rules on the problem belong to the template: its best config stands for the rest
   for (const RankedVariant& ranked : space.ranked) {
+    if (!tried.insert(ranked.factory).second) continue;
     KW_TRY(const generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
     if (!variant.plan.constraints.empty()) continue;
     generator::ExportKernel kernel;
