@@ -424,12 +424,17 @@ struct Fragments {
 /// Rounds f32 bits to tf32; 16-bit pairs pass as they are.
 __device__ __forceinline__ unsigned round_operand(unsigned bits) { return bits; }
 
-/// Where a lane reads in a tile: the byte at `line` + (`column` ^ constant) + constant. parts/swizzle.cuh
-/// says why that is enough.
+/// Where a lane reads in a tile. parts/swizzle.cuh says why this is enough for all its reads.
 struct LaneAddress {
   int line;    ///< offset of the line's start
   int column;  ///< masked
 };
+
+/// Offset of the byte `columns` further along the line, a constant. The mask reaches 128 bytes; beyond,
+/// columns are simply added, so that at most 8 masked columns are ever kept.
+__device__ __forceinline__ int lane_offset(LaneAddress address, int columns) {
+  return address.line + (address.column ^ columns % 128) + columns / 128 * 128;
+}
 
 /// For the warp whose rows start at `row` of A's tile.
 __device__ __forceinline__ LaneAddress lane_address_a(int row) {
@@ -451,8 +456,8 @@ __device__ __forceinline__ void load_fragments_a(unsigned tile, LaneAddress addr
 #pragma unroll
   for (int i = 0; i < Config::kMmaM; ++i) {
     unsigned(&a)[4] = fragments.a[i];
-    ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 32)) + step * (16 * Config::kLineBytesA),
-                      a[0], a[1], a[2], a[3]);
+    ldmatrix_x4_trans(tile + lane_offset(address, i * 32) + step * (16 * Config::kLineBytesA), a[0], a[1],
+                      a[2], a[3]);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       a[j] = round_operand(a[j]);
@@ -467,8 +472,8 @@ __device__ __forceinline__ void load_fragments_b(unsigned tile, LaneAddress addr
   for (int i = 0; i < Config::kMmaN; i += 2) {
     unsigned(&b0)[2] = fragments.b[i];
     unsigned(&b1)[2] = fragments.b[i + 1];
-    ldmatrix_x4_trans(tile + (address.line + (address.column ^ i * 16)) + step * (16 * Config::kLineBytesB),
-                      b0[0], b0[1], b1[0], b1[1]);
+    ldmatrix_x4_trans(tile + lane_offset(address, i * 16) + step * (16 * Config::kLineBytesB), b0[0], b0[1],
+                      b1[0], b1[1]);
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       b0[j] = round_operand(b0[j]);
