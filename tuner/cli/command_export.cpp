@@ -21,12 +21,12 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
   kernel.source = key.variant.source;
   kernel.plan = answer.plan;
   kernel.arch = arch_from_text(key.variant.arch).value_or(Arch::kSm80);
-  kernel.problem = answer.asked;
+  kernel.problem = problem_from_text(key.problem.dims_text).value_or(answer.asked);  // the shape it was tuned for
   kernel.device_model = key.device.model;
   kernel.toolchain = fmt::format("NVRTC {}, driver {}", key.toolchain.nvrtc, key.toolchain.driver);
   kernel.flags = fmt::format("--gpu-architecture={} -std=c++20", key.variant.arch);
   kernel.is_predicted = answer.is_predicted;
-  kernel.median_us = answer.match == MatchKind::kExact ? answer.time_us : 0;
+  kernel.median_us = answer.is_predicted ? 0 : answer.time_us;
   kernel.record_id = std::to_string(answer.record->id);
   return kernel;
 }

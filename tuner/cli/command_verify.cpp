@@ -37,42 +37,47 @@ Result<int> run_verify(const Invocation& invocation) {
   options.search.kind = SearchKind::kRandom;
   options.search.budget_seconds = 1e6;
   KW_TRY(const std::uint64_t num_variants, count_from_text("variants", parsed.text("variants", "20")));
-  options.search.max_first_rung = static_cast<int>(num_variants);
+  options.search.max_first_rung = static_cast<int>(num_variants * 2);  // a reserve for those refused for spills
   KW_TRY(options.search.seed, count_from_text("seed", parsed.text("seed", "1")));
 
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   nlohmann::json results = nlohmann::json::array();
-  std::size_t num_chosen = 0, num_right = 0, num_unserved = 0;
+  std::size_t num_compiled = 0, num_right = 0, num_refused = 0, num_unserved = 0;
   for (const std::string& path : parsed.list("spec")) {
     KW_TRY(const auto spec, load_spec_or_fail(path));
     KW_TRY(const auto problems, problems_of(*spec->program, parsed.list("set")));
     for (const Problem& problem : problems) {
       options.progress = nullptr;
-      KW_TRY(const VerificationSummary summary, verify_problem(*spec, problem, options, *services));
-      num_chosen += summary.num_chosen;
+      KW_TRY(const VerificationSummary summary, verify_problem(*spec, problem, num_variants, options, *services));
+      num_compiled += summary.num_compiled;
+      num_refused += summary.num_refused;
       num_right += summary.num_right;
       num_unserved += summary.num_right == 0 ? 1 : 0;
       results.push_back({{"op", spec->program->name},
                          {"problem", problem.to_text()},
-                         {"chosen", summary.num_chosen},
+                         {"compiled", summary.num_compiled},
+                         {"refused_for_spills", summary.num_refused},
                          {"right", summary.num_right},
                          {"failures", summary.failures},
                          {"seconds", summary.seconds}});
       if (parsed.flag("json")) continue;
-      fmt::print("{} at {}: {} of {} right ({:.1f} s)\n", spec->program->name, problem.to_text(), summary.num_right, summary.num_chosen,
-                 summary.seconds);
+      fmt::print("{} at {}: {} of {} right, {} more refused for spills ({:.1f} s)\n", spec->program->name, problem.to_text(),
+                 summary.num_right, summary.num_compiled, summary.num_refused, summary.seconds);
       for (const std::string& failure : summary.failures) fmt::print("  {}\n", failure);
       std::fflush(stdout);
     }
   }
   if (parsed.flag("json"))
-    fmt::print(
-        "{}\n",
-        nlohmann::json{{"chosen", num_chosen}, {"right", num_right}, {"problems_without_a_kernel", num_unserved}, {"problems", results}}
-            .dump(1));
+    fmt::print("{}\n", nlohmann::json{{"compiled", num_compiled},
+                                      {"refused_for_spills", num_refused},
+                                      {"right", num_right},
+                                      {"problems_without_a_kernel", num_unserved},
+                                      {"problems", results}}
+                           .dump(1));
   else
-    fmt::print("{} of {} variants right, {} problems without a kernel\n", num_right, num_chosen, num_unserved);
-  return num_right == num_chosen && num_unserved == 0 ? 0 : 1;
+    fmt::print("{} of {} compiled variants right, {} refused for spills, {} problems without a kernel\n", num_right, num_compiled,
+               num_refused, num_unserved);
+  return num_right == num_compiled && num_unserved == 0 ? 0 : 1;
 }
 
 }  // namespace kw::tuner

@@ -142,7 +142,8 @@ Result<std::int64_t> ProblemTuner::store(const Candidate& candidate, const db::P
 
 Status ProblemTuner::store_failure(Candidate& candidate, TrialStatus status, const std::string& reason) {
   candidate.has_failed = !is_transient(status);
-  failures_.push_back(fmt::format("{}: {}: {}", candidate.variant.id, to_text(status), reason));
+  verification_summary_.failures.push_back(fmt::format("{}: {}: {}", candidate.variant.id, to_text(status), reason));
+  if (status == TrialStatus::kSpillsRefused) ++verification_summary_.num_refused;
   db::TrialRow trial;
   trial.status = status;
   trial.reason = reason;

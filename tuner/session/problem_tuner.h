@@ -39,13 +39,11 @@ class ProblemTuner {
   Status predict();            ///< no device: compile the best, store predicted rows
   Status run_first_rung();     ///< compile | verify | early timing, as a pipeline
   Status run_final_rung();     ///< full protocol for the finalists
-  Status run_verification();   ///< compile | verify and nothing else: a right variant leaves no row, a wrong one does
-  Status run_duels();          ///< interleaved comparison of those within the tie band
+  /// compile | verify and nothing else, until so many compiled variants are checked: a right one leaves no row, a wrong one does
+  Status run_verification(std::size_t num_variants);
+  Status run_duels();  ///< interleaved comparison of those within the tie band
   Result<ProblemSummary> summary();
-  std::size_t num_chosen() const { return candidates_.size(); }
-  std::size_t num_verified() const { return num_verified_; }
-  /// Variants that failed in this run, with status and reason.
-  const std::vector<std::string>& failures() const { return failures_; }
+  const VerificationSummary& verification() const { return verification_summary_; }
 
  private:
   db::TrialKey key_of(const Candidate& candidate, const db::ProtocolRow& protocol) const;
@@ -74,8 +72,7 @@ class ProblemTuner {
   Protocol early_, final_;
   double floor_us_ = 0;
   std::size_t num_reused_ = 0;
-  std::size_t num_verified_ = 0;
-  std::vector<std::string> failures_;
+  VerificationSummary verification_summary_;
   int compiles_before_ = 0, launches_before_ = 0;
   mutable bool is_stopped_ = false;
 };

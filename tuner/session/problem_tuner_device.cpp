@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tuner/measure/measure.h"
 #include "tuner/session/problem_tuner.h"
 
@@ -83,14 +85,23 @@ Status ProblemTuner::run_first_rung() {
   });
 }
 
-Status ProblemTuner::run_verification() {
-  std::size_t ordinal = 0;
-  return compile_in_order(to_compile(candidates_.size()), [&](Candidate& candidate) -> Status {
-    KW_TRY(const bool is_right, verify_candidate(candidate, ordinal++));
-    if (is_right) ++num_verified_;
-    candidate.verified.reset();
-    return {};
-  });
+Status ProblemTuner::run_verification(std::size_t num_variants) {
+  verification_summary_.problem = problem_;
+  std::vector<std::size_t> order = to_compile(candidates_.size());
+  // Batches, so that no more is compiled than the spills of the first ones make necessary.
+  while (!order.empty() && verification_summary_.num_compiled < num_variants && !is_stopped_) {
+    const std::size_t batch = std::min(order.size(), num_variants - verification_summary_.num_compiled);
+    const std::vector<std::size_t> now(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(batch));
+    order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(batch));
+    KW_TRY_VOID(compile_in_order(now, [&](Candidate& candidate) -> Status {
+      KW_TRY(const bool is_right, verify_candidate(candidate, verification_summary_.num_compiled++));
+      if (is_right) ++verification_summary_.num_right;
+      candidate.verified.reset();
+      candidate.kernel.reset();
+      return {};
+    }));
+  }
+  return {};
 }
 
 Status ProblemTuner::run_final_rung() {

@@ -23,6 +23,7 @@ struct Legal {
   LaunchPlan plan;
   double distance = 0;
   double modelled_us = 0;
+  std::size_t place = 0;  ///< in the database's order, best first
 };
 
 std::vector<Legal> legal_candidates(std::vector<db::QueryCandidate> candidates, const Problem& asked, std::string& first_refusal) {
@@ -39,7 +40,7 @@ std::vector<Legal> legal_candidates(std::vector<db::QueryCandidate> candidates, 
     }
     const auto problem = problem_from_text(candidate.record.key.problem.dims_text);
     if (!problem) continue;
-    legal.push_back({std::move(candidate), std::move(*plan), problem_distance(asked, *problem), 0});
+    legal.push_back({std::move(candidate), std::move(*plan), problem_distance(asked, *problem), 0, legal.size()});
   }
   return legal;
 }
@@ -87,7 +88,8 @@ bool is_better(const Legal& a, const Legal& b) {
     const MatchKind kind = kind_of(e);
     const double modelled = e.modelled_us > 0 ? e.modelled_us : far;
     const double measured = is_measured(e) ? e.candidate.record.trial.median_us : far;
-    if (kind == MatchKind::kExact) return std::make_tuple(static_cast<int>(kind), 0.0, measured);
+    // The database's own order decides: fastest, with ties inside 1 % broken by the config, as in its view `winner`.
+    if (kind == MatchKind::kExact) return std::make_tuple(static_cast<int>(kind), static_cast<double>(e.place), 0.0);
     if (kind == MatchKind::kNear) return std::make_tuple(static_cast<int>(kind), e.distance, measured);
     if (kind == MatchKind::kOtherDevice) return std::make_tuple(static_cast<int>(kind), e.distance, std::min(measured, modelled));
     return std::make_tuple(static_cast<int>(kind), modelled, e.distance);

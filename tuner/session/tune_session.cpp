@@ -21,15 +21,17 @@ Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& probl
   return tuner.summary();
 }
 
-Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services) {
+Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, std::size_t num_variants,
+                                           const TuneOptions& options, Services& services) {
   if (!services.has_device()) return fail(Stage::kVerify, Code::kDevice, "verification needs a GPU: " + services.no_device_reason());
   const auto start = std::chrono::steady_clock::now();
   ProblemTuner tuner(spec, problem, options, services);
   KW_TRY_VOID(tuner.rank_and_choose());
   KW_TRY_VOID(tuner.emit_chosen());
-  KW_TRY_VOID(tuner.run_verification());
-  return VerificationSummary{problem, tuner.num_chosen(), tuner.num_verified(), tuner.failures(),
-                             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  KW_TRY_VOID(tuner.run_verification(num_variants));
+  VerificationSummary summary = tuner.verification();
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return summary;
 }
 
 }  // namespace kw::tuner

@@ -41,13 +41,16 @@ struct ProblemSummary {
 /// What a check of many variants of one problem found.
 struct VerificationSummary {
   Problem problem;
-  std::size_t num_chosen = 0, num_right = 0;
-  std::vector<std::string> failures;  ///< "variant: status: reason"
+  std::size_t num_compiled = 0, num_right = 0;  ///< checked on the device; right
+  std::size_t num_refused = 0;                  ///< refused for spills, not counted as compiled
+  std::vector<std::string> failures;            ///< "variant: status: reason"
   double seconds = 0;
 };
 
-/// Compiles the variants that options.search chooses and checks each on the device by protocol v1, without timing. Needs a device.
-Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
+/// Compiles random legal variants until `num_variants` are checked on the device by protocol v1 (fewer where fewer are legal), without
+/// timing. A variant that is refused for spills is passed over. Needs a device.
+Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, std::size_t num_variants,
+                                           const TuneOptions& options, Services& services);
 
 /// Tunes one problem: enumerate, rank, choose, emit, compile, verify, time, duel; each trial is stored as it ends.
 Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
