@@ -10,6 +10,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "generator/base/stable_sort.h"
+
 namespace kw {
 
 std::string_view to_text(Stage stage) {
@@ -89,7 +91,7 @@ std::string Diagnostics::to_text() const {
   std::vector<const Error*> sorted;
   sorted.reserve(errors_.size());
   for (const Error& error : errors_) sorted.push_back(&error);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Error* a, const Error* b) {
+  kw::stable_sort(sorted, [](const Error* a, const Error* b) {
     return std::tie(a->where.file, a->where.line, a->where.column) < std::tie(b->where.file, b->where.line, b->where.column);
   });
   std::vector<std::string> lines;

@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+#include "generator/base/stable_sort.h"
+
 namespace kw::tuner {
 namespace {
 
@@ -18,7 +20,7 @@ std::vector<std::size_t> measured_fastest_first(const std::vector<double>& times
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < times_us.size(); ++i)
     if (times_us[i] > 0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times_us[a] < times_us[b]; });
+  kw::stable_sort(order, [&](std::size_t a, std::size_t b) { return times_us[a] < times_us[b]; });
   return order;
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+#include "generator/base/stable_sort.h"
+
 namespace kw::tuner {
 namespace {
 
@@ -24,7 +26,7 @@ std::vector<db::RefusalSummary> summarise(const generator::TemplateInfo& info, c
   }
   std::vector<db::RefusalSummary> list;
   for (auto& [rule, summary] : by_rule) list.push_back(std::move(summary));
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
+  kw::stable_sort(list, [](const auto& a, const auto& b) { return a.count > b.count; });
   return list;
 }
 
@@ -83,9 +85,8 @@ Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, c
     for (db::RefusalSummary& summary : summarise(factory.info(), space)) result.refusals.push_back(std::move(summary));
     result.spaces.push_back(std::move(space));
   }
-  std::stable_sort(result.ranked.begin(), result.ranked.end(), [](const RankedVariant& a, const RankedVariant& b) {
-    return a.ranked.prediction.time_us < b.ranked.prediction.time_us;
-  });
+  kw::stable_sort(result.ranked,
+                  [](const RankedVariant& a, const RankedVariant& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; });
   if (result.ranked.empty()) {
     std::string reasons;
     for (const db::RefusalSummary& refusal : result.refusals)
