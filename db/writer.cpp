@@ -94,7 +94,9 @@ Result<std::int64_t> op_id_of(Connection& connection, const OpRow& op) {
         Stage::kDatabase, Code::kBadInput,
         fmt::format("{}: op {} is stored with another canonical program than the one of {}", connection.path(), op.identity, op.name));
   }
-  if (!stored_text) KW_TRY_VOID(connection.run("INSERT INTO op (identity, canonical_text, spec_json) VALUES (?, ?, ?)", op.identity, op.canonical_text, op.spec_json));
+  if (!stored_text)
+    KW_TRY_VOID(connection.run("INSERT INTO op (identity, canonical_text, spec_json) VALUES (?, ?, ?)", op.identity, op.canonical_text,
+                               op.spec_json));
   KW_TRY(const auto op_id, connection.integer("SELECT op_id FROM op WHERE identity = ?", op.identity));
   if (!op.name.empty()) {
     KW_TRY_VOID(connection.run("INSERT INTO op_alias (op_id, name) VALUES (?, ?) ON CONFLICT DO NOTHING", *op_id, op.name));

@@ -15,21 +15,21 @@ namespace kw::generator {
 /// One kernel of the export and what is known of it.
 struct ExportKernel {
   std::string variant_id;
-  std::string source;             ///< the recorded text: exactly what was verified and timed
+  std::string source;  ///< the recorded text: exactly what was verified and timed
   LaunchPlan plan;
   Arch arch = Arch::kSm80;
-  Problem problem;                ///< the shape it was tuned for
+  Problem problem;  ///< the shape it was tuned for
   std::string device_model, toolchain, flags;
-  double median_us = 0;           ///< 0: predicted, not measured
+  double median_us = 0;  ///< 0: predicted, not measured
   bool is_predicted = false;
   std::string record_id;
 };
 
 struct ExportRequest {
   const Program* program = nullptr;
-  std::string op_name;            ///< a C identifier
-  std::vector<ExportKernel> kernels;   ///< tuned shapes, in order of preference
-  ExportKernel fallback;          ///< legal for every shape the spec allows (gemm_simt)
+  std::string op_name;                ///< a C identifier
+  std::vector<ExportKernel> kernels;  ///< tuned shapes, in order of preference
+  ExportKernel fallback;              ///< legal for every shape the spec allows (gemm_simt)
   std::string command_line;
 };
 

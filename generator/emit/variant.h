@@ -16,9 +16,9 @@
 namespace kw::generator {
 
 struct Variant {
-  std::string id;             ///< variant_id()
+  std::string id;  ///< variant_id()
   Config config;
-  std::string source;         ///< CUDA C++, self-contained: no include
+  std::string source;  ///< CUDA C++, self-contained: no include
   std::string source_hash;
   LaunchPlan plan;
 };
@@ -55,6 +55,7 @@ class VariantFactory {
 };
 
 /// Factories of every template that can make the program on `arch`; `refusals` gets one line for each that cannot.
-std::vector<VariantFactory> factories_for(const TemplateLibrary& library, const Program& program, Arch arch, std::vector<std::string>& refusals);
+std::vector<VariantFactory> factories_for(const TemplateLibrary& library, const Program& program, Arch arch,
+                                          std::vector<std::string>& refusals);
 
 }  // namespace kw::generator

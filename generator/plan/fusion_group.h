@@ -20,7 +20,7 @@ struct FusionGroup {
     ExprRef value;
   };
   std::vector<Output> outputs;
-  std::vector<ExprRef> contractions;   ///< distinct reductions inside the values (shared nodes: equal text, one entry)
+  std::vector<ExprRef> contractions;  ///< distinct reductions inside the values (shared nodes: equal text, one entry)
 };
 
 /// Errors name what no template makes yet: "two contractions (line 12: s, line 14: O): plans of several kernels are not made yet".
@@ -29,10 +29,13 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program);
 /// What a template states: notation with holes. `A`, `B` are operand holes; `epilogue` is the hole for a pointwise function of the
 /// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])".
 struct TemplatePattern {
-  std::vector<std::string> indices;            ///< in order of the left side, then reduced: b, m, n, k
-  std::vector<std::string> reduced;            ///< k
-  struct Operand { std::string name; std::vector<std::string> indices; };
-  std::vector<Operand> operands;               ///< A[b,m,k], B[b,k,n]
+  std::vector<std::string> indices;  ///< in order of the left side, then reduced: b, m, n, k
+  std::vector<std::string> reduced;  ///< k
+  struct Operand {
+    std::string name;
+    std::vector<std::string> indices;
+  };
+  std::vector<Operand> operands;  ///< A[b,m,k], B[b,k,n]
   ReduceOp reduce_op = ReduceOp::kSum;
 };
 Result<TemplatePattern> parse_template_pattern(std::string_view text);
@@ -41,20 +44,20 @@ Result<TemplatePattern> parse_template_pattern(std::string_view text);
 struct PatternMatch {
   /// Pattern index -> the program's index name; a batch index the program lacks maps to "" (extent 1).
   std::map<std::string, std::string> index_map;
-  std::map<std::string, IntExpr> extents;      ///< pattern index -> extent over dims
+  std::map<std::string, IntExpr> extents;  ///< pattern index -> extent over dims
   struct OperandMatch {
-    std::string tensor;                        ///< the program's tensor
+    std::string tensor;  ///< the program's tensor
     DType dtype = DType::kF16;
-    std::map<std::string, IntExpr> strides;    ///< pattern index -> stride in elements (0 when the operand lacks it)
-    IntExpr offset;                            ///< constant element offset of the read (0 for plain reads)
+    std::map<std::string, IntExpr> strides;  ///< pattern index -> stride in elements (0 when the operand lacks it)
+    IntExpr offset;                          ///< constant element offset of the read (0 for plain reads)
   };
   std::map<std::string, OperandMatch> operands;
   struct Output {
     std::string tensor;
     DType dtype = DType::kF16;
-    std::map<std::string, IntExpr> strides;    ///< pattern index -> stride in elements
+    std::map<std::string, IntExpr> strides;  ///< pattern index -> stride in elements
     IntExpr offset;
-    ExprRef value;                             ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
+    ExprRef value;  ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
   };
   std::vector<Output> outputs;
   DType accumulate = DType::kF32;

@@ -17,13 +17,13 @@
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 
-#define KW_VECTOR(type, name)                                                                                                   \
-  struct name##1 { type x; };                                                                                                   \
-  struct __align__(2 * sizeof(type)) name##2 { type x, y; };                                                                    \
-  struct name##3 { type x, y, z; };                                                                                             \
-  struct __align__(sizeof(type) < 4 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; };                                      \
-  __device__ name##2 make_##name##2(type x, type y);                                                                            \
-  __device__ name##3 make_##name##3(type x, type y, type z);                                                                    \
+#define KW_VECTOR(type, name)                                                              \
+  struct name##1 { type x; };                                                              \
+  struct __align__(2 * sizeof(type)) name##2 { type x, y; };                               \
+  struct name##3 { type x, y, z; };                                                        \
+  struct __align__(sizeof(type) < 4 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; }; \
+  __device__ name##2 make_##name##2(type x, type y);                                       \
+  __device__ name##3 make_##name##3(type x, type y, type z);                               \
   __device__ name##4 make_##name##4(type x, type y, type z, type w);
 KW_VECTOR(signed char, char)
 KW_VECTOR(unsigned char, uchar)
@@ -133,13 +133,13 @@ __device__ long long abs(long long x);
 __device__ float abs(float x);
 __device__ double abs(double x);
 
-#define KW_MATH1(name) \
+#define KW_MATH1(name)              \
   __device__ double name(double x); \
-  __device__ float name(float x); \
+  __device__ float name(float x);   \
   __device__ float name##f(float x);
-#define KW_MATH2(name) \
+#define KW_MATH2(name)                        \
   __device__ double name(double x, double y); \
-  __device__ float name(float x, float y); \
+  __device__ float name(float x, float y);    \
   __device__ float name##f(float x, float y);
 KW_MATH1(sqrt)
 KW_MATH1(rsqrt)

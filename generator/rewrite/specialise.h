@@ -16,9 +16,9 @@ struct SpecialiseRequest {
   IntBindings values;                        ///< every tunable and every numeric binding
   std::map<std::string, std::string> types;  ///< type binding -> C++ type of templates/parts ("ElementA" -> "Half")
   std::map<std::string, std::string>
-      hooks;             ///< hook name -> text that replaces the body ("{...}", function or struct); absent: identity stays
-  std::string prologue;  ///< support functions made by generator/lower: stand before the first hook, so behind the template's element
-                         ///< types; before everything in a template without hooks
+      hooks;                ///< hook name -> text that replaces the body ("{...}", function or struct); absent: identity stays
+  std::string prologue;     ///< support functions made by generator/lower: stand before the first hook, so behind the template's element
+                            ///< types; before everything in a template without hooks
   std::string kernel_name;  ///< new extern "C" name
   std::string banner;       ///< comment block for the top, without comment marks
 };

@@ -17,7 +17,7 @@ struct QueryOptions {
   std::string set;           ///< "M=1024,N=4096,K=4096"
   std::string device_model;  ///< empty: the device of this machine, or the predictions for --arch
   bool allows_other_device = false;
-  bool is_warm_l2 = false;            ///< ask for rows timed with the inputs in L2
+  bool is_warm_l2 = false;  ///< ask for rows timed with the inputs in L2
 };
 
 struct QueryAnswer {
