@@ -11,23 +11,41 @@ namespace kw::tuner {
 
 TEST_CASE("halving tries the model's best first and a few from further down, each once") {
   const std::vector<std::size_t> chosen =
-      choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_first_rung = 64});
+      choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_per_class = 8, .max_first_rung = 64});
   CHECK(chosen.size() == 64);
   CHECK(std::set<std::size_t>(chosen.begin(), chosen.end()).size() == 64);
   for (std::size_t i = 0; i < 56; ++i) CHECK(chosen[i] == i);
-  CHECK(chosen.back() >= 56);
-  CHECK(chosen == choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_first_rung = 64}));
+  CHECK(*std::max_element(chosen.begin(), chosen.end()) >= 64);
+  CHECK(chosen ==
+        choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_per_class = 8, .max_first_rung = 64}));
 }
 
 TEST_CASE("a small budget tries fewer, and a small space is tried whole") {
-  CHECK(choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 6, .seed = 1, .max_first_rung = 64}).size() == 10);
-  CHECK(choose_first_rung(5, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_first_rung = 64}).size() == 5);
+  CHECK(choose_first_rung(1000, {.kind = SearchKind::kHalving, .budget_seconds = 6, .seed = 1, .max_per_class = 8, .max_first_rung = 64})
+            .size() == 10);
+  CHECK(choose_first_rung(5, {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_per_class = 8, .max_first_rung = 64})
+            .size() == 5);
   CHECK(choose_first_rung(0, {}).empty());
-  CHECK(choose_first_rung(777, {.kind = SearchKind::kExhaustive, .budget_seconds = 1, .seed = 1, .max_first_rung = 64}).size() == 777);
+  CHECK(choose_first_rung(777, {.kind = SearchKind::kExhaustive, .budget_seconds = 1, .seed = 1, .max_per_class = 8, .max_first_rung = 64})
+            .size() == 777);
+}
+
+TEST_CASE("configs that the model cannot tell apart fill only their share of the first rung") {
+  std::vector<std::size_t> classes(1000);
+  for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = i / 100;  // ten classes of a hundred
+  const SearchOptions options = {.kind = SearchKind::kHalving, .budget_seconds = 60, .seed = 1, .max_per_class = 5, .max_first_rung = 64};
+  const std::vector<std::size_t> chosen = choose_first_rung(classes, options);
+  CHECK(chosen.size() == 64);
+  CHECK(std::set<std::size_t>(chosen.begin(), chosen.end()).size() == 64);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(chosen[i] == i);
+  CHECK(chosen[5] == 100);
+  CHECK(chosen[49] == 904);
+  CHECK(chosen[50] == 5);
+  CHECK(choose_first_rung(std::vector<std::size_t>(1000, 0), options).size() == 64);
 }
 
 TEST_CASE("the random search depends on its seed alone") {
-  SearchOptions options = {.kind = SearchKind::kRandom, .budget_seconds = 60, .seed = 1, .max_first_rung = 64};
+  SearchOptions options = {.kind = SearchKind::kRandom, .budget_seconds = 60, .seed = 1, .max_per_class = 8, .max_first_rung = 64};
   const auto first = choose_first_rung(1000, options);
   CHECK(first == choose_first_rung(1000, options));
   options.seed = 2;

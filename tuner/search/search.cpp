@@ -3,6 +3,7 @@
 #include "tuner/search/search.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -44,7 +45,8 @@ std::optional<SearchKind> search_kind_from_text(std::string_view text) {
   return std::nullopt;
 }
 
-std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options) {
+std::vector<std::size_t> choose_first_rung(const std::vector<std::size_t>& class_of, const SearchOptions& options) {
+  const std::size_t num_ranked = class_of.size();
   std::vector<std::size_t> all(num_ranked);
   std::iota(all.begin(), all.end(), std::size_t{0});
   if (options.kind == SearchKind::kExhaustive) return all;
@@ -56,12 +58,24 @@ std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchO
     all.resize(count);
     return all;
   }
-  const std::size_t num_explored = num_ranked > count ? count / kExplorationStride : 0;
-  std::vector<std::size_t> chosen(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count - num_explored));
-  std::set<std::size_t> explored;
-  while (explored.size() < num_explored) explored.insert(chosen.size() + random() % (num_ranked - chosen.size()));
-  chosen.insert(chosen.end(), explored.begin(), explored.end());
+  const std::size_t num_favoured = count - (num_ranked > count ? count / kExplorationStride : 0);
+  std::vector<std::size_t> chosen;
+  std::set<std::size_t> taken;
+  std::map<std::size_t, std::size_t> num_of_class;
+  const auto take = [&](std::size_t position) {
+    if (taken.insert(position).second) chosen.push_back(position);
+  };
+  for (std::size_t i = 0; i < num_ranked && chosen.size() < num_favoured; ++i)
+    if (num_of_class[class_of[i]]++ < options.max_per_class) take(i);
+  for (std::size_t i = 0; i < num_ranked && chosen.size() < num_favoured; ++i) take(i);  // few classes: the next best of them
+  while (chosen.size() < count) take(random() % num_ranked);
   return chosen;
+}
+
+std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options) {
+  std::vector<std::size_t> class_of(num_ranked);
+  std::iota(class_of.begin(), class_of.end(), std::size_t{0});
+  return choose_first_rung(class_of, options);
 }
 
 std::vector<std::size_t> choose_finalists(const std::vector<double>& early_us, double tie_band) {

@@ -17,12 +17,16 @@ std::optional<SearchKind> search_kind_from_text(std::string_view text);
 struct SearchOptions {
   SearchKind kind = SearchKind::kHalving;
   double budget_seconds = 60;
-  std::uint64_t seed = 1;   ///< of the random search
-  int max_first_rung = 64;  ///< halving and random: how many variants are compiled at most
+  std::uint64_t seed = 1;         ///< of the random search
+  std::size_t max_per_class = 8;  ///< halving: of configs that the model cannot tell apart, so many are tried
+  int max_first_rung = 64;        ///< halving and random: how many variants are compiled at most
 };
 
-/// Variants of the first rung, in the order to try them: positions in the model's order of `num_ranked` configs.
-/// Halving takes the model's best, and fills one place in eight from further down, so that a wrong model is noticed.
+/// Variants of the first rung, in the order to try them: positions in the model's order. `class_of[i]` says which configs the model
+/// holds for alike. Halving takes the model's best, at most max_per_class of a class, so that the first places are not one shape in
+/// many spellings; one place in eight is filled from further down, so that a wrong model is noticed.
+std::vector<std::size_t> choose_first_rung(const std::vector<std::size_t>& class_of, const SearchOptions& options);
+/// The same where every config is a class of its own.
 std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options);
 
 /// Of the early times (us, in any order; negative: not measured), those to time by the full protocol: the fastest quarter,

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "tuner/session/roofline.h"
 
@@ -16,6 +18,20 @@ namespace {
 
 /// Faults that may pass: the variant is tried again in a later run.
 bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }
+
+/// Configs of one template with the same bounds of arithmetic and shared memory are one shape to the model (stages, raster and the like
+/// differ): they are one class of the search.
+std::vector<std::size_t> classes_of(const std::vector<RankedVariant>& ranked) {
+  std::map<std::tuple<std::size_t, double, double>, std::size_t> numbers;
+  std::vector<std::size_t> classes;
+  classes.reserve(ranked.size());
+  for (const RankedVariant& variant : ranked) {
+    const generator::Prediction& prediction = variant.ranked.prediction;
+    classes.push_back(
+        numbers.emplace(std::make_tuple(variant.factory, prediction.math_us, prediction.smem_us), numbers.size()).first->second);
+  }
+  return classes;
+}
 
 std::uint64_t fresh_seed() {
   std::random_device device;
@@ -59,7 +75,7 @@ Status ProblemTuner::rank_and_choose() {
   SearchOptions search = options_.search;
   if (!services_.has_device() && search.kind == SearchKind::kHalving) search.max_first_rung = static_cast<int>(options_.num_predicted);
   if (!services_.has_device() && search.kind == SearchKind::kHalving) search.budget_seconds = 1e9;
-  for (const std::size_t position : choose_first_rung(space_->ranked.size(), search)) {
+  for (const std::size_t position : choose_first_rung(classes_of(space_->ranked), search)) {
     Candidate candidate;
     candidate.factory = space_->ranked[position].factory;
     candidate.ranked = space_->ranked[position].ranked;
