@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <optional>
 #include <set>
 
 #include "generator/emit/export.h"
@@ -31,29 +32,30 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
   return kernel;
 }
 
-/// The variant that is legal at every shape: the config of gemm_simt with no rule on the problem.
+/// The variant that takes over where no tuned kernel is legal: of the template with the fewest rules on the problem (gemm_simt: any
+/// strides and alignments, at most 2^31 - 1 tiles).
 Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
   KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
   std::set<std::size_t> tried;  // rules on the problem belong to the template: its best config stands for the rest
+  std::optional<generator::Variant> freest;
   for (const RankedVariant& ranked : space.ranked) {
     if (!tried.insert(ranked.factory).second) continue;
-    KW_TRY(const generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
-    if (!variant.plan.constraints.empty()) continue;
-    generator::ExportKernel kernel;
-    kernel.variant_id = variant.id;
-    kernel.source = variant.source;
-    kernel.plan = variant.plan;
-    kernel.arch = services.arch();
-    kernel.problem = problem;
-    kernel.device_model = services.limits().model_name;
-    kernel.toolchain = "any";
-    kernel.flags = fmt::format("--gpu-architecture={} -std=c++20", kw::to_text(services.arch()));
-    kernel.is_predicted = true;
-    kernel.record_id = "none";
-    return kernel;
+    KW_TRY(generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
+    if (!freest || variant.plan.constraints.size() < freest->plan.constraints.size()) freest = std::move(variant);
+    if (tried.size() == space.factories.size()) break;
   }
-  return fail(Stage::kEmit, Code::kNotSupported,
-              fmt::format("{}: no template makes a kernel that is legal at every shape", spec.program->name));
+  generator::ExportKernel kernel;
+  kernel.variant_id = freest->id;
+  kernel.source = freest->source;
+  kernel.plan = freest->plan;
+  kernel.arch = services.arch();
+  kernel.problem = problem;
+  kernel.device_model = services.limits().model_name;
+  kernel.toolchain = "any";
+  kernel.flags = fmt::format("--gpu-architecture={} -std=c++20", kw::to_text(services.arch()));
+  kernel.is_predicted = true;
+  kernel.record_id = "none";
+  return kernel;
 }
 
 /// The shapes to export: those of --set, else every shape of the op in the database.
