@@ -111,6 +111,13 @@ body = "y[m] = x[m]"
   CHECK(says(text, "axis 0 of tensor x overflows 64 bits"));
 }
 
+TEST_CASE("a letter beyond ASCII in a key is refused") {
+  for (const char* letter : {"\xc3\xa9", "\xc6\xa8", "\xe2\x80\x83", "\xe2\x90\x80", "\xe3\x80\x80"}) {
+    CHECK(says(std::string("name = \"t\"\nna") + letter + "body = 1\n", "not TOML"));
+    CHECK(says(std::string("name = \"t\"\nna = 1") + letter + "\n", "not TOML"));
+  }
+}
+
 TEST_CASE("an empty file and a file of one NUL are refused") {
   CHECK(says("", "the op spec has no name"));
   CHECK(says(std::string(1, '\0'), "not TOML"));
