@@ -97,6 +97,7 @@ TEST_CASE("values of options are checked with their rule", "[host]") {
   CHECK(contains(sandbox.run("tune --device none --set Q=3 " + kExample).output, "Q is no dim, stride or alignment"));
   CHECK(contains(sandbox.run("tune --device none --set M=-3 " + kExample).output, "M = -3: must not be negative"));
   CHECK(contains(sandbox.run("generate --limit many " + kExample).output, "--limit many: expected a number"));
+  CHECK(contains(sandbox.run("generate --random dice " + kExample).output, "--random dice: expected a number"));
   CHECK(sandbox.run("tune --device cuda:99 " + kExample).exit_code == 3);
 }
 
@@ -162,4 +163,17 @@ TEST_CASE("generate writes the variants and a manifest that names them", "[nvrtc
   int sources = 0;
   for (const auto& entry : std::filesystem::directory_iterator(sandbox.path("out"))) sources += entry.path().extension() == ".cu" ? 1 : 0;
   CHECK(sources == 4);
+}
+
+TEST_CASE("generate takes random variants by their seed and says how each compiles", "[nvrtc]") {
+  const Sandbox sandbox;
+  const std::string generate = "generate --arch sm_80 --limit 2 --random 7 " + kExample;
+  const Ran first = sandbox.run(generate + " --compile -o " + sandbox.path("first"));
+  INFO(first.output);
+  CHECK(first.exit_code == 0);
+  CHECK(contains(sandbox.read("first/manifest.json"), "\"compiled\""));
+  CHECK(contains(sandbox.read("first/manifest.json"), "\"registers\""));
+  CHECK(sandbox.run(generate + " -o " + sandbox.path("second")).exit_code == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(sandbox.path("first")))
+    CHECK(std::filesystem::exists(sandbox.path("second/" + entry.path().filename().string())));
 }
