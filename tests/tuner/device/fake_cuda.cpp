@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,12 @@ int wait_for_device() {
   return sticky_code;
 }
 
+/// What the caller gets for an object of ours. The types are the caller's: clang's -fsanitize=function compares them.
+template <typename Handle>
+Handle handle(void* object) {
+  return static_cast<Handle>(object);
+}
+
 }  // namespace
 
 extern "C" {
@@ -165,11 +172,11 @@ int cuDeviceGetUuid_v2(CudaUuid* uuid, int device) {
   std::memset(uuid, 0x10 + device, sizeof *uuid);
   return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
-  *context = &sticky_code;
+int cuDevicePrimaryCtxRetain(CudaContext* context, int) {
+  *context = handle<CudaContext>(&sticky_code);
   return 0;
 }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSetCurrent(CudaContext) { return 0; }
 int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
   *free_bytes = *total = 1ull << 37;
   return 0;
@@ -197,52 +204,53 @@ int cuMemFreeHost(void* pointer) {
   std::free(pointer);
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void*) {
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, CudaStream) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return sticky_code;
 }
-int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void*) {
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, CudaStream) {
   std::memcpy(to, reinterpret_cast<void*>(from), bytes);
   return sticky_code;
 }
-int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, CudaStream) {
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return sticky_code;
 }
-int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void*) {
+int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, CudaStream) {
   std::memset(reinterpret_cast<void*>(to), byte, bytes);
   return sticky_code;
 }
-int cuModuleLoadData(void** module, const void* image) {
+int cuModuleLoadData(CudaModule* module, const void* image) {
   if (std::strcmp(static_cast<const char*>(image), "bad image") == 0) return 209;
-  *module = &clock_us;
+  *module = handle<CudaModule>(&clock_us);
   return 0;
 }
-int cuModuleUnload(void*) { return 0; }
-int cuModuleGetFunction(void** function, void*, const char* name) {
+int cuModuleUnload(CudaModule) { return 0; }
+int cuModuleGetFunction(CudaFunction* function, CudaModule, const char* name) {
   if (starts(name, "missing")) return 500;
-  auto* made = new FakeFunction;
+  static std::vector<std::unique_ptr<FakeFunction>> functions;  // the driver keeps them as long as the process lives
+  auto* made = functions.emplace_back(std::make_unique<FakeFunction>()).get();
   made->name = name;
   made->parameter_bytes = starts(name, "fill_input")  ? std::vector<std::size_t>{8, 8, 4, 8, 8, 8, 8}
                           : starts(name, "workspace") ? std::vector<std::size_t>{8, 8, 8, 8}
                                                       : std::vector<std::size_t>{8, 8, 8};
   const std::size_t mark = made->name.rfind('_');
   if (mark != std::string::npos && made->name.ends_with("us")) made->launch_us = std::atof(name + mark + 1);
-  *function = made;
+  *function = handle<CudaFunction>(made);
   return 0;
 }
-int cuFuncSetAttribute(void*, int, int) { return 0; }
-int cuFuncGetParamInfo(void* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-  const auto& parameters = static_cast<FakeFunction*>(function)->parameter_bytes;
+int cuFuncSetAttribute(CudaFunction, int, int) { return 0; }
+int cuFuncGetParamInfo(CudaFunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  const auto& parameters = reinterpret_cast<FakeFunction*>(function)->parameter_bytes;
   if (index >= parameters.size()) return 1;
   *offset = 8 * index;
   *bytes = parameters[index];
   return 0;
 }
-int cuLaunchKernelEx(const CudaLaunchConfig* config, void* function, void** parameters, void**) {
+int cuLaunchKernelEx(const CudaLaunchConfig* config, CudaFunction function, void** parameters, void**) {
   if (sticky_code != 0) return sticky_code;
   if (config->dynamic_smem_bytes > 232448) return 1;
-  FakeLaunch launch = copy_launch(static_cast<FakeFunction*>(function), parameters, *config);
+  FakeLaunch launch = copy_launch(reinterpret_cast<FakeFunction*>(function), parameters, *config);
   if (capture != nullptr) {
     capture->launches.push_back(std::move(launch));
   } else {
@@ -250,55 +258,55 @@ int cuLaunchKernelEx(const CudaLaunchConfig* config, void* function, void** para
   }
   return 0;
 }
-int cuStreamCreate(void** stream, unsigned int) {
-  *stream = &num_launches;
+int cuStreamCreate(CudaStream* stream, unsigned int) {
+  *stream = handle<CudaStream>(&num_launches);
   return 0;
 }
-int cuStreamSynchronize(void*) { return wait_for_device(); }
-int cuStreamBeginCapture_v2(void*, int) {
+int cuStreamSynchronize(CudaStream) { return wait_for_device(); }
+int cuStreamBeginCapture_v2(CudaStream, int) {
   capture = new FakeGraph;
   return 0;
 }
-int cuStreamEndCapture(void*, void** graph) {
-  *graph = capture;
+int cuStreamEndCapture(CudaStream, CudaGraph* graph) {
+  *graph = handle<CudaGraph>(capture);
   capture = nullptr;
   return 0;
 }
-int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
-  *executable = graph;
+int cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsigned long long) {
+  *executable = handle<CudaGraphExec>(graph);
   return 0;
 }
-int cuGraphLaunch(void* executable, void*) {
-  for (const FakeLaunch& launch : static_cast<FakeGraph*>(executable)->launches) run(launch);
+int cuGraphLaunch(CudaGraphExec executable, CudaStream) {
+  for (const FakeLaunch& launch : reinterpret_cast<FakeGraph*>(executable)->launches) run(launch);
   return sticky_code;
 }
-int cuGraphExecDestroy(void*) { return 0; }
-int cuGraphDestroy(void* graph) {
-  delete static_cast<FakeGraph*>(graph);
+int cuGraphExecDestroy(CudaGraphExec) { return 0; }
+int cuGraphDestroy(CudaGraph graph) {
+  delete reinterpret_cast<FakeGraph*>(graph);
   return 0;
 }
-int cuEventCreate(void** event, unsigned int) {
-  *event = new double(0);
+int cuEventCreate(CudaEvent* event, unsigned int) {
+  *event = handle<CudaEvent>(new double(0));
   return 0;
 }
-int cuEventDestroy_v2(void* event) {
-  delete static_cast<double*>(event);
+int cuEventDestroy_v2(CudaEvent event) {
+  delete reinterpret_cast<double*>(event);
   return 0;
 }
-int cuEventRecord(void* event, void*) {
-  *static_cast<double*>(event) = clock_us;
+int cuEventRecord(CudaEvent event, CudaStream) {
+  *reinterpret_cast<double*>(event) = clock_us;
   return sticky_code;
 }
-int cuEventSynchronize(void*) { return wait_for_device(); }
-int cuEventElapsedTime(float* elapsed_ms, void* begin, void* end) {
-  *elapsed_ms = static_cast<float>((*static_cast<double*>(end) - *static_cast<double*>(begin)) * 1e-3);
+int cuEventSynchronize(CudaEvent) { return wait_for_device(); }
+int cuEventElapsedTime(float* elapsed_ms, CudaEvent begin, CudaEvent end) {
+  *elapsed_ms = static_cast<float>((*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)) * 1e-3);
   return 0;
 }
 
 int nvmlInit_v2() { return 0; }
-int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   if (std::strncmp(uuid, "GPU-10101010-1010-", 18) != 0) return 2;
-  *handle = &sticky_code;
+  *device = &sticky_code;
   return 0;
 }
 int nvmlSystemGetDriverVersion(char* text, unsigned int bytes) {
