@@ -7,3 +7,16 @@
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KW_TEST_IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KW_TEST_IS_SANITIZED 1
+#endif
+#endif
+#ifndef KW_TEST_IS_SANITIZED
+#define KW_TEST_IS_SANITIZED 0
+#endif
+/// AddressSanitizer changes memory use, timing and what a crash looks like: a test of these says so and leaves them out.
+constexpr bool kIsSanitized = KW_TEST_IS_SANITIZED != 0;

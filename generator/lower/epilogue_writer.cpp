@@ -183,9 +183,10 @@ class EpilogueWriter {
   }
 
   Result<LoweredValue> lower_read(int position) {
-    const ValueTable::Entry& entry = values_.at(position);
+    // Copies: lowering a subscript adds values to the table, which moves what references would point at.
+    const ValueTable::Entry entry = values_.at(position);
     if (entry.node->name == "acc") return LoweredValue{"acc[i]", operations_.type_of(entry.node->dtype)};
-    const EpilogueRead& read = *values_.read_of(*entry.node);
+    const EpilogueRead read = *values_.read_of(*entry.node);
     const Tensor& tensor = *program_.find_tensor(entry.node->name);
     const std::string type = operations_.type_of(entry.node->dtype);
     const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
