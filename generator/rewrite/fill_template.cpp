@@ -15,7 +15,7 @@ namespace {
 struct Filler {
   const std::string& text;
   const SpecialiseRequest& request;
-  std::vector<Token> tokens;
+  std::vector<CppToken> tokens;
   std::vector<Edit> edits;
   std::set<std::string> filled_hooks;
   std::set<std::string> filled_members;
@@ -26,13 +26,13 @@ struct Filler {
 
   bool is_annotation(std::size_t i) const {
     const auto& names = annotation_names();
-    return tokens[i].kind == Token::Kind::kIdentifier && word(i + 1) == "(" &&
+    return tokens[i].kind == CppToken::Kind::kIdentifier && word(i + 1) == "(" &&
            std::find(names.begin(), names.end(), word(i)) != names.end();
   }
 
   /// Index of the first of the comments that stand directly above token i, or i.
   std::size_t with_comments_above(std::size_t i) const {
-    while (i > 0 && tokens[i - 1].kind == Token::Kind::kComment) {
+    while (i > 0 && tokens[i - 1].kind == CppToken::Kind::kComment) {
       const std::string_view gap(text.data() + tokens[i - 1].end, tokens[i].begin - tokens[i - 1].end);
       if (std::count(gap.begin(), gap.end(), '\n') != 1) break;
       --i;
@@ -88,7 +88,7 @@ struct Filler {
     bool is_bool = false;
     std::string name;
     for (std::size_t i = begin; i < equals; ++i) {
-      if (tokens[i].kind != Token::Kind::kIdentifier) continue;
+      if (tokens[i].kind != CppToken::Kind::kIdentifier) continue;
       if (is_annotation(i)) {
         i = matching_bracket(text, tokens, i + 1);
         continue;
@@ -146,7 +146,7 @@ struct Filler {
   void rename_kernel() {
     if (request.kernel_name.empty()) return;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].kind == Token::Kind::kIdentifier && word(i) == request.info->name)
+      if (tokens[i].kind == CppToken::Kind::kIdentifier && word(i) == request.info->name)
         edits.push_back({tokens[i].begin, tokens[i].end, request.kernel_name});
     }
   }

@@ -98,7 +98,7 @@ class Folder {
     close_heading();
   }
   std::size_t end_of_comment_group(std::size_t i) const {
-    while (i < tokens_.size() && tokens_[i].kind == Token::Kind::kComment) {
+    while (i < tokens_.size() && tokens_[i].kind == CppToken::Kind::kComment) {
       const bool is_last = i + 1 >= tokens_.size() || is_blank_line_after(tokens_[i].end);
       ++i;
       if (is_last) break;
@@ -219,8 +219,8 @@ class Folder {
     if (declared.empty()) return false;
     const Block& outer = syntax_.blocks[static_cast<std::size_t>(wrapped.block)];
     const TextRange function = syntax_.units[outer.function_unit].range;
-    for (const Token& token : tokens_) {
-      if (token.kind != Token::Kind::kIdentifier || token.begin < function.begin || token.begin >= function.end) continue;
+    for (const CppToken& token : tokens_) {
+      if (token.kind != CppToken::Kind::kIdentifier || token.begin < function.begin || token.begin >= function.end) continue;
       if (token.begin >= wrapped.part.begin && token.begin < wrapped.part.end) continue;
       if (declared.contains(spelling(text_, token)) && !is_dropped(token.begin)) return true;
     }
@@ -230,7 +230,7 @@ class Folder {
   std::string_view text_;
   const SyntaxMap& syntax_;
   const Reach& reach_;
-  std::vector<Token> tokens_;
+  std::vector<CppToken> tokens_;
   std::vector<Edit> edits_;
   std::vector<Wrapped> wrapped_;
 };

@@ -49,14 +49,14 @@ class Mapper {
 
   std::size_t first_token_from(std::size_t at) const {
     const auto after =
-        std::lower_bound(tokens_.begin(), tokens_.end(), at, [](const Token& token, std::size_t value) { return token.begin < value; });
+        std::lower_bound(tokens_.begin(), tokens_.end(), at, [](const CppToken& token, std::size_t value) { return token.begin < value; });
     return static_cast<std::size_t>(after - tokens_.begin());
   }
   /// Begin of the first token from `at` that is code, past stray semicolons.
   std::size_t next_code(std::size_t at) const {
     std::size_t i = first_token_from(at);
-    while (i < tokens_.size() &&
-           (tokens_[i].kind == Token::Kind::kComment || tokens_[i].kind == Token::Kind::kDirective || spelling(text_, tokens_[i]) == ";"))
+    while (i < tokens_.size() && (tokens_[i].kind == CppToken::Kind::kComment || tokens_[i].kind == CppToken::Kind::kDirective ||
+                                  spelling(text_, tokens_[i]) == ";"))
       ++i;
     return i < tokens_.size() ? tokens_[i].begin : text_.size();
   }
@@ -256,7 +256,7 @@ class Mapper {
 
   clang::ASTContext& context_;
   std::string_view text_;
-  std::vector<Token> tokens_;
+  std::vector<CppToken> tokens_;
   SyntaxMap map_;
 };
 

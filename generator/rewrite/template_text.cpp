@@ -13,25 +13,25 @@
 namespace kw::generator {
 namespace {
 
-using Tokens = std::vector<Token>;
+using CppTokens = std::vector<CppToken>;
 
-bool is_text(std::string_view text, const Tokens& tokens, std::size_t i, std::string_view expected) {
+bool is_text(std::string_view text, const CppTokens& tokens, std::size_t i, std::string_view expected) {
   return i < tokens.size() && spelling(text, tokens[i]) == expected;
 }
 
-std::size_t skip_comments(const Tokens& tokens, std::size_t i) {
-  while (i < tokens.size() && tokens[i].kind == Token::Kind::kComment) ++i;
+std::size_t skip_comments(const CppTokens& tokens, std::size_t i) {
+  while (i < tokens.size() && tokens[i].kind == CppToken::Kind::kComment) ++i;
   return i;
 }
 
-bool is_annotation(std::string_view text, const Tokens& tokens, std::size_t i) {
+bool is_annotation(std::string_view text, const CppTokens& tokens, std::size_t i) {
   const auto& names = annotation_names();
-  return i + 1 < tokens.size() && tokens[i].kind == Token::Kind::kIdentifier &&
+  return i + 1 < tokens.size() && tokens[i].kind == CppToken::Kind::kIdentifier &&
          std::find(names.begin(), names.end(), spelling(text, tokens[i])) != names.end() && is_text(text, tokens, i + 1, "(");
 }
 
 /// Past the ">" that closes the "<" at `open`.
-std::size_t past_angle_brackets(std::string_view text, const Tokens& tokens, std::size_t open) {
+std::size_t past_angle_brackets(std::string_view text, const CppTokens& tokens, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < tokens.size(); ++i) {
     if (is_text(text, tokens, i, "(")) i = matching_bracket(text, tokens, i);
@@ -42,7 +42,7 @@ std::size_t past_angle_brackets(std::string_view text, const Tokens& tokens, std
 }
 
 /// Past `template <...>`, `extern "C"` and `struct` in front of a declaration.
-std::size_t past_declaration_head(std::string_view text, const Tokens& tokens, std::size_t i) {
+std::size_t past_declaration_head(std::string_view text, const CppTokens& tokens, std::size_t i) {
   for (;;) {
     i = skip_comments(tokens, i);
     if (is_text(text, tokens, i, "template") && is_text(text, tokens, i + 1, "<")) {
@@ -70,7 +70,7 @@ const std::vector<std::string>& annotation_names() {
 }
 
 std::string move_annotations_inward(std::string_view text) {
-  const Tokens tokens = tokenize(text);
+  const CppTokens tokens = tokenize(text);
   std::vector<Edit> edits;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!is_annotation(text, tokens, i)) continue;
@@ -97,10 +97,10 @@ std::string move_annotations_inward(std::string_view text) {
 }
 
 Status check_annotation_names(std::string_view text, const std::string& file) {
-  const Tokens tokens = tokenize(text);
+  const CppTokens tokens = tokenize(text);
   bool is_start = true;  // at the start of a declaration
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].kind == Token::Kind::kComment || tokens[i].kind == Token::Kind::kDirective) continue;
+    if (tokens[i].kind == CppToken::Kind::kComment || tokens[i].kind == CppToken::Kind::kDirective) continue;
     const std::string word(spelling(text, tokens[i]));
     if (is_start && is_annotation(text, tokens, i)) {
       i = matching_bracket(text, tokens, i + 1);
@@ -108,7 +108,7 @@ Status check_annotation_names(std::string_view text, const std::string& file) {
     }
     if (is_start && is_capitalised(word) && is_text(text, tokens, i + 1, "(")) {
       const std::size_t next = skip_comments(tokens, matching_bracket(text, tokens, i + 1) + 1);
-      if (next < tokens.size() && tokens[next].kind == Token::Kind::kIdentifier) {
+      if (next < tokens.size() && tokens[next].kind == CppToken::Kind::kIdentifier) {
         const std::string nearest = nearest_name(word, annotation_names());
         return fail(Stage::kTemplate, Code::kBadInput,
                     fmt::format("{}: unknown annotation{}", word, nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)),
@@ -166,8 +166,8 @@ struct Flattener {
     const bool has_conditionals = file == "parts/annotations.cuh";  // the one file with #ifdef: the macros themselves
     std::vector<Edit> edits = {{0, end_of_opening_comment(text), ""}};
     std::size_t conditional_begin = 0;
-    for (const Token& token : tokenize(text)) {
-      if (token.kind != Token::Kind::kDirective) continue;
+    for (const CppToken& token : tokenize(text)) {
+      if (token.kind != CppToken::Kind::kDirective) continue;
       const std::string line(spelling(text, token));
       const SourceRange where = {file, line_of(text, token.begin), 0};
       if (line.starts_with("#include")) {

@@ -50,10 +50,10 @@ std::size_t end_of_number(std::string_view text, std::size_t at) {
   return i;
 }
 
-Token next_token(std::string_view text, std::size_t at, bool is_line_start) {
+CppToken next_token(std::string_view text, std::size_t at, bool is_line_start) {
   const char c = text[at];
   const char d = at + 1 < text.size() ? text[at + 1] : '\0';
-  using Kind = Token::Kind;
+  using Kind = CppToken::Kind;
   if (c == '#' && is_line_start) return {Kind::kDirective, at, end_of_directive(text, at)};
   if (c == '/' && d == '/') return {Kind::kComment, at, end_of_line(text, at)};
   if (c == '/' && d == '*') {
@@ -74,8 +74,8 @@ Token next_token(std::string_view text, std::size_t at, bool is_line_start) {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view text) {
-  std::vector<Token> tokens;
+std::vector<CppToken> tokenize(std::string_view text) {
+  std::vector<CppToken> tokens;
   bool is_line_start = true;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '\n') is_line_start = true;
@@ -90,10 +90,10 @@ std::vector<Token> tokenize(std::string_view text) {
   return tokens;
 }
 
-std::size_t matching_bracket(std::string_view text, const std::vector<Token>& tokens, std::size_t open) {
+std::size_t matching_bracket(std::string_view text, const std::vector<CppToken>& tokens, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < tokens.size(); ++i) {
-    if (tokens[i].kind != Token::Kind::kPunctuation) continue;
+    if (tokens[i].kind != CppToken::Kind::kPunctuation) continue;
     const char c = text[tokens[i].begin];
     if (c == '(' || c == '[' || c == '{') ++depth;
     if (c == ')' || c == ']' || c == '}') --depth;

@@ -10,20 +10,20 @@
 
 namespace kw::generator {
 
-struct Token {
+struct CppToken {
   enum class Kind { kIdentifier, kNumber, kString, kCharacter, kPunctuation, kComment, kDirective };
   Kind kind = Kind::kPunctuation;
   std::size_t begin = 0;  ///< byte offsets in the text
   std::size_t end = 0;
 };
 
-std::vector<Token> tokenize(std::string_view text);
+std::vector<CppToken> tokenize(std::string_view text);
 
 /// Text of a token.
-inline std::string_view spelling(std::string_view text, const Token& token) { return text.substr(token.begin, token.end - token.begin); }
+inline std::string_view spelling(std::string_view text, const CppToken& token) { return text.substr(token.begin, token.end - token.begin); }
 
 /// Index of the token that closes the bracket at `open` ("(", "[", "{"); tokens.size() when there is none.
-std::size_t matching_bracket(std::string_view text, const std::vector<Token>& tokens, std::size_t open);
+std::size_t matching_bracket(std::string_view text, const std::vector<CppToken>& tokens, std::size_t open);
 
 /// Line of an offset, from 1.
 int line_of(std::string_view text, std::size_t offset);

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> out;
-  for (const Token& token : tokenize(text)) out.emplace_back(spelling(text, token));
+  for (const CppToken& token : tokenize(text)) out.emplace_back(spelling(text, token));
   return out;
 }
 
