@@ -81,6 +81,16 @@ LAUNCH("grid_x")
 __host__ __device__ constexpr long long grid_x(long long extent_b, long long extent_m, long long extent_n) {
   return tiles_m(extent_m) * tiles_n(extent_n) * extent_b;
 }
+RULE("grid_fits", "the grid has at most 2^31 - 1 output tiles")
+__host__ __device__ constexpr bool grid_fits(long long extent_b, long long extent_m, long long extent_n) {
+  return grid_x(extent_b, extent_m, extent_n) <= 2147483647;
+}
+
+RULE("extents_fit", "M and N are at most 2^30: tile coordinates are 32-bit")
+__host__ __device__ constexpr bool extents_fit(long long extent_m, long long extent_n) {
+  return extent_m <= 1073741824 && extent_n <= 1073741824;
+}
+
 LAUNCH("block_x") __host__ __device__ constexpr long long block_x() { return Config::kThreads; }
 LAUNCH("dynamic_smem_bytes") __host__ __device__ constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
 
