@@ -142,6 +142,9 @@ TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second
   const Ran query = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=1024,N=4096,K=4096");
   CHECK(query.exit_code == 0);
   CHECK(contains(query.output, "predicted, not measured"));
+  const Ran other_arch = sandbox.run("query matmul_bias_relu --device none --arch sm_90 --set M=1024,N=4096,K=4096");
+  CHECK(other_arch.exit_code == 1);
+  CHECK(contains(other_arch.output, "the database has it for none:sm_80 (--arch sm_80)"));
   const Ran typo = sandbox.run("query matmul_bias_rel --device none --set M=1");
   CHECK(typo.exit_code == 1);
   CHECK(contains(typo.output, "did you mean 'matmul_bias_relu'?"));

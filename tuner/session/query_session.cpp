@@ -9,13 +9,16 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "tuner/session/ranked_problem.h"
 
 namespace kw::tuner {
 namespace {
 
-constexpr double kNearDistance = 1.0;  // every dim within a factor of two of the measured shape
+constexpr std::string_view kNoDevicePrefix = "none:";  // the device model of rows made without a GPU: "none:sm_90"
+constexpr double kNearDistance = 1.0;                  // every dim within a factor of two of the measured shape
 
 /// A stored kernel that is legal at the asked problem.
 struct Legal {
@@ -137,6 +140,22 @@ Result<db::OpRow> find_op(db::Database& database, const std::string& name) {
                           near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }
 
+/// Why no row was found for `model`, and what is stored for other device models.
+Result<std::string> explain_absence(db::Database& database, const db::OpRow& op, const std::string& model) {
+  KW_TRY(const std::vector<db::TrialRecord> records, database.records_of(op.identity, ""));
+  std::set<std::string> models;
+  for (const db::TrialRecord& record : records) models.insert(record.key.device.model);
+  if (models.empty()) return fmt::format("no kernel of '{}' was tuned for {}", op.name, model);
+  std::string list;
+  for (const std::string& other : models) {
+    const bool is_prediction = other.rfind(kNoDevicePrefix, 0) == 0;
+    list +=
+        fmt::format("{}{} ({})", list.empty() ? "" : ", ", other,
+                    is_prediction ? "--arch " + other.substr(kNoDevicePrefix.size()) : "--any-device, or --device-model with this name");
+  }
+  return fmt::format("no kernel of '{}' was tuned for {}; the database has it for {}", op.name, model, list);
+}
+
 }  // namespace
 
 double problem_distance(const Problem& a, const Problem& b) {
@@ -179,8 +198,10 @@ Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services
   const std::size_t num_stored = candidates.size();
   std::vector<Legal> legal = legal_candidates(std::move(candidates), answer.asked, first_refusal);
   if (legal.empty()) {
-    answer.explanation = num_stored == 0 ? fmt::format("no kernel of '{}' was tuned for {}", op.name, request.device_model)
-                                         : fmt::format("none of {} stored kernels is legal here; the first: {}", num_stored, first_refusal);
+    answer.explanation = fmt::format("none of {} stored kernels is legal here; the first: {}", num_stored, first_refusal);
+    if (num_stored == 0) {
+      KW_TRY(answer.explanation, explain_absence(*database, op, request.device_model));
+    }
     return answer;
   }
   const bool has_exact = std::any_of(legal.begin(), legal.end(), [](const Legal& entry) { return kind_of(entry) == MatchKind::kExact; });
