@@ -29,14 +29,21 @@ __host__ __device__ constexpr bool threads_fit() {
   return Config::kThreads >= 128 && Config::kThreads <= 512 && Config::kThreads <= DeviceLimits::max_threads_per_cta;
 }
 
-__host__ __device__ constexpr int registers_needed() { return Config::kSums + 2 * (Config::kMmaM * 4 + Config::kMmaN * 2) + 40; }
+/// Copies of a thread that are narrower than 16 bytes: there are many, and the compiler keeps about one register for each.
+__host__ __device__ constexpr int narrow_copies() {
+  return (Config::A_VEC_BYTES < 16 ? Config::kVectorsA : 0) + (Config::B_VEC_BYTES < 16 ? Config::kVectorsB : 0);
+}
+
+__host__ __device__ constexpr int registers_needed() {
+  return Config::kSums + 2 * (Config::kMmaM * 4 + Config::kMmaN * 2) + narrow_copies() + 40;
+}
 
 __host__ __device__ constexpr int registers_allowed() {
   const int share = DeviceLimits::registers_per_sm / (Config::kThreads * Config::MIN_CTAS_PER_SM) / 8 * 8;
   return share < DeviceLimits::max_registers_per_thread ? share : DeviceLimits::max_registers_per_thread;
 }
 
-RULE("registers_fit", "sums, two sets of fragments and addresses must fit a thread's registers")
+RULE("registers_fit", "sums, two sets of fragments, copies and addresses must fit a thread's registers")
 __host__ __device__ constexpr bool registers_fit() { return registers_needed() <= registers_allowed(); }
 
 RULE("min_ctas_matters", "MIN_CTAS_PER_SM = 2 is spelled only where it limits the registers below the device's own limit")
