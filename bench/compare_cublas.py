@@ -8,7 +8,7 @@ addmm with a fused relu (cuBLASLt).  Outputs are checked against fp32 matmul on 
 
 One JSON line per case: medians in us, ratio peer/ours per round with a 95 % bootstrap interval (above 1: we are faster).
 
-usage: compare_cublas.py --kernelwright build/kernelwright --db F --case OP:M=1024,N=4096,K=4096[:f16] ... [--out FILE]
+usage: compare_cublas.py --kernelwright build/kernelwright --db F --case OP:M=1024,N=4096,K=4096[:f16] ... [--rounds 9] [--out FILE]
 """
 import argparse
 import ctypes
@@ -21,7 +21,7 @@ import tempfile
 import torch
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-ROUNDS, ROUND_MS, WARMUP_MS, GRAPH_MS, L2_FACTOR = 9, 50.0, 150.0, 2.0, 2.2
+ROUND_MS, WARMUP_MS, GRAPH_MS, L2_FACTOR = 50.0, 150.0, 2.0, 2.2
 cuda = ctypes.CDLL("libcuda.so.1")
 
 
@@ -158,7 +158,7 @@ def compare(args, case):
     for graph, launches in graphs.values():
         round_us(graph, launches, WARMUP_MS)
     times = {name: [] for name in graphs}
-    for _ in range(ROUNDS + 1):
+    for _ in range(args.rounds + 1):
         for name, (graph, launches) in graphs.items():
             times[name].append(round_us(graph, launches, ROUND_MS))
     times = {name: samples[1:] for name, samples in times.items()}
@@ -177,11 +177,12 @@ def main():
     parser.add_argument("--kernelwright", default="build/kernelwright")
     parser.add_argument("--db", required=True)
     parser.add_argument("--case", action="append", required=True)
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each side (protocol v1: at least 9)")
     parser.add_argument("--out")
     args = parser.parse_args()
     torch.zeros(1, device="cuda")  # makes the context current: our cubin is loaded into it
     properties = torch.cuda.get_device_properties(0)
-    header = {"device": properties.name, "torch": torch.__version__, "cuda": torch.version.cuda, "protocol": "v1, cold L2, A B A B", "rounds": ROUNDS, "round_ms": ROUND_MS}
+    header = {"device": properties.name, "torch": torch.__version__, "cuda": torch.version.cuda, "protocol": "v1, cold L2, A B A B", "rounds": args.rounds, "round_ms": ROUND_MS}
     lines = [json.dumps(header)]
     print(lines[0], flush=True)
     for case in args.case:
