@@ -82,6 +82,8 @@ struct WaitKind {
 
 class Machine {
  public:
+  struct State;  ///< inside: state.h
+
   Machine(GlobalMemory& memory, LaunchShape shape, MachineOptions options);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -201,7 +203,6 @@ class Machine {
   const Findings& findings() const;
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 
