@@ -24,7 +24,7 @@ struct EncodeOptions {
   bool saturates_to_finite = false;  ///< .satfinite: overflow and infinity give the largest finite value
   bool has_relu = false;             ///< .relu: negative values give +0, NaN stays the canonical NaN
   bool has_sat = false;              ///< .sat: clamps to [0, 1], NaN gives +0
-  bool flushes_subnormals = false;   ///< .ftz: subnormal f32 results give a zero of their sign
+  bool flushes_subnormals = false;   ///< .ftz: subnormal results give a zero of their sign
 };
 /// Rounds `value` once. NaN gives the canonical NaN of cvt: f16 0x7fff, bf16 0x7fff, tf32 and f32 0x7fffffff, e4m3 and e5m2 0x7f, f64
 /// 0x7ff8... e4m3 has no infinity: overflow without saturates_to_finite gives NaN.
@@ -43,7 +43,7 @@ std::uint64_t to_integer(IntegerFormat target, double value, Rounding rounding, 
 /// cvt.rni.f32.f32 and friends: an integral value of the same format.
 double round_to_integral(double value, Rounding rounding);
 
-/// a * b + c rounded once to f16 or bf16 (never twice, as going through f32 would).
+/// a * b + c rounded once to f16 or bf16 (never twice, as going through f32 would). With flushes_subnormals the inputs are flushed too.
 std::uint16_t fma_16bit(FloatFormat format, std::uint16_t a, std::uint16_t b, std::uint16_t c, const EncodeOptions& options = {});
 /// f32 fma, add and mul with directed rounding (the host's default mode serves .rn).
 float fma_f32(float a, float b, float c, Rounding rounding);
