@@ -35,19 +35,50 @@ void split_in_halves(std::uint32_t* bits, int rows, int k) {
   }
 }
 
-void integer_result(const DenseMma& problem, const float* products, std::span<const LaneRegister> c, std::span<LaneRegister> d) {
-  std::array<std::uint32_t, kMaxAccumulators> words;
-  const int count = problem.rows * problem.columns;
-  if (c.empty()) std::fill_n(words.begin(), count, 0u);
-  unpack_words(c, problem.rows / 8, problem.columns, words.data());
-  for (int index = 0; index < count; ++index) {
-    std::uint32_t& word = words[static_cast<std::size_t>(index)];
-    const std::int64_t sum = std::bit_cast<std::int32_t>(word) + static_cast<std::int64_t>(products[index]);
+/// The rows and registers of one warp.
+struct WarpRows {
+  int row_blocks, offset;  ///< offset: first element in the tile
+  std::size_t first_register, num_registers;
+};
+WarpRows warp_rows(const DenseMma& problem, std::size_t num_registers, int warp) {
+  const int rows = problem.rows / problem.warps;
+  const std::size_t each = num_registers / static_cast<std::size_t>(problem.warps);
+  return {rows / 8, warp * rows * problem.columns, static_cast<std::size_t>(warp) * each, each};
+}
+
+void load_accumulators(const DenseMma& problem, std::span<const LaneRegister> c, float* values) {
+  if (c.empty()) std::fill_n(values, problem.rows * problem.columns, 0.0f);
+  for (int warp = 0; warp < problem.warps && !c.empty(); ++warp) {
+    const WarpRows rows = warp_rows(problem, c.size(), warp);
+    const auto registers = c.subspan(rows.first_register, rows.num_registers);
+    if (problem.d == ElementType::kF16) {
+      unpack_halves(registers, rows.row_blocks, problem.columns, values + rows.offset);
+    } else {
+      unpack_words(registers, rows.row_blocks, problem.columns, reinterpret_cast<std::uint32_t*>(values + rows.offset));
+    }
+  }
+}
+
+void store_accumulators(const DenseMma& problem, const float* values, std::span<LaneRegister> d) {
+  for (int warp = 0; warp < problem.warps; ++warp) {
+    const WarpRows rows = warp_rows(problem, d.size(), warp);
+    const auto registers = d.subspan(rows.first_register, rows.num_registers);
+    if (problem.d == ElementType::kF16) {
+      pack_halves(values + rows.offset, rows.row_blocks, problem.columns, registers);
+    } else {
+      pack_words(reinterpret_cast<const std::uint32_t*>(values + rows.offset), rows.row_blocks, problem.columns, registers);
+    }
+  }
+}
+
+/// sums: 32-bit integers in the place of floats.
+void add_integers(const DenseMma& problem, const float* products, float* sums) {
+  for (int index = 0; index < problem.rows * problem.columns; ++index) {
+    const std::int64_t sum = std::bit_cast<std::int32_t>(sums[index]) + static_cast<std::int64_t>(products[index]);
     const std::int64_t clamped =
         std::clamp<std::int64_t>(sum, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
-    word = static_cast<std::uint32_t>(problem.saturates ? clamped : sum);
+    sums[index] = std::bit_cast<float>(static_cast<std::uint32_t>(problem.saturates ? clamped : sum));
   }
-  pack_words(words.data(), problem.rows / 8, problem.columns, d);
 }
 
 /// The rounded addition that follows the two halves: f32 or f16, canonical NaN.
@@ -75,9 +106,7 @@ void float_sums(const DenseMma& problem, const TensorMath& math, const DecodedOp
 
 void dense_mma(const DenseMma& problem, const TensorMath& math, std::uint32_t* a_bits, std::uint32_t* b_bits,
                std::span<const LaneRegister> c, std::span<LaneRegister> d) {
-  const int row_blocks = problem.rows / 8;
-  const int count = problem.rows * problem.columns;
-  KW_CHECK(count <= kMaxAccumulators, "an accumulator tile larger than the largest instruction's");
+  KW_CHECK(problem.rows * problem.columns <= kMaxAccumulators, "an accumulator tile larger than the largest instruction's");
   const bool is_integer = problem.d == ElementType::kS32;
   if (!is_integer && math.mode == TensorMode::kExact && sum_rule(math.arch, problem.unit, problem.a, problem.d).is_split_in_halves) {
     split_in_halves(a_bits, problem.rows, problem.k);
@@ -87,24 +116,16 @@ void dense_mma(const DenseMma& problem, const TensorMath& math, std::uint32_t* a
   decode_operand(problem.a, a_bits, problem.rows, problem.k, false, a);
   decode_operand(problem.b, b_bits, problem.columns, problem.k, true, b);
   Accumulators sums;
-  if (is_integer || c.empty()) std::fill_n(sums.value, count, 0.0f);
+  load_accumulators(problem, c, sums.value);
   if (is_integer) {
-    fast_product(a, b, false, sums.value, sums.value);  // exact: at most 32 products of 16 bits
-    return integer_result(problem, sums.value, c, d);
-  }
-  if (problem.d == ElementType::kF16) {
-    unpack_halves(c, row_blocks, problem.columns, sums.value);
+    Accumulators products;
+    std::fill_n(products.value, problem.rows * problem.columns, 0.0f);
+    fast_product(a, b, false, products.value, products.value);  // exact: at most 32 products of 16 bits
+    add_integers(problem, products.value, sums.value);
+  } else {
     float_sums(problem, math, a, b, sums.value);
-    return pack_halves(sums.value, row_blocks, problem.columns, d);
   }
-  std::array<std::uint32_t, kMaxAccumulators> words;
-  if (!c.empty()) {
-    unpack_words(c, row_blocks, problem.columns, words.data());
-    std::memcpy(sums.value, words.data(), static_cast<std::size_t>(count) * sizeof(float));
-  }
-  float_sums(problem, math, a, b, sums.value);
-  std::memcpy(words.data(), sums.value, static_cast<std::size_t>(count) * sizeof(float));
-  pack_words(words.data(), row_blocks, problem.columns, d);
+  store_accumulators(problem, sums.value, d);
 }
 
 }  // namespace kw::simulate
