@@ -38,6 +38,8 @@ int size_bytes(TensorMapType type);
 std::string_view to_text(TensorMapType type);
 
 enum class TensorMapSwizzle { kNone = 0, k32B = 1, k64B = 2, k128B = 3 };  // CUtensorMapSwizzle's numbers
+/// 32, 64, 128; none: 16.
+int swizzle_span_bytes(TensorMapSwizzle swizzle);
 enum class TensorMapFill { kZero = 0, kNan = 1 };
 
 /// The arguments of cuTensorMapEncodeTiled. Dimension 0 is innermost; strides_bytes[d] is of dimension d + 1.
@@ -53,12 +55,16 @@ struct TensorMap {
   TensorMapFill fill = TensorMapFill::kZero;
 };
 
-/// Refuses what the driver refuses (box > 256, inner box bytes no multiple of 16 or over the span, strides, alignment, extent 0, ...).
+/// Refuses what the driver refuses (box > 256, inner box bytes no multiple of 16 or over the span, strides, alignment, extent 0, ...), and
+/// by name the types whose values TMA changes on the way (tf32, the ftz types), because how it rounds is not documented.
 Status check_tensor_map(const TensorMap& map);
-/// Checks and writes the 128 bytes that a kernel gets. Address alignment of the 128 bytes (64) is the caller's matter.
+/// Checks and writes the 128 bytes that a kernel gets. Alignment of the 128 bytes is the caller's matter.
 Result<std::array<std::uint8_t, kTensorMapBytes>> encode_tensor_map(const TensorMap& map);
-/// Errors: bytes that are no tensor map of ours ("no tensor map at this address"), or one that tensormap.replace made invalid.
+/// Errors: bytes that are no tensor map of ours, or one whose fields break a rule (as tensormap.replace can leave it).
 Result<TensorMap> decode_tensor_map(std::span<const std::uint8_t, kTensorMapBytes> bytes);
+/// The same without the rules, for tensormap.replace, which changes one field at a time.
+std::array<std::uint8_t, kTensorMapBytes> pack_tensor_map(const TensorMap& map);
+Result<TensorMap> unpack_tensor_map(std::span<const std::uint8_t, kTensorMapBytes> bytes);
 std::string to_text(const TensorMap& map);
 
 /// Bytes of a full box: what the mbarrier of a load counts, out-of-bounds parts included.
