@@ -34,14 +34,14 @@ struct LaunchShape {
   std::array<std::uint32_t, 3> cluster = {1, 1, 1};
   std::uint32_t shared_bytes = 0;            ///< static + dynamic of one CTA
   std::uint32_t local_bytes_per_thread = 0;  ///< .local depots
-  std::vector<SharedSymbol> shared_symbols;
+  std::vector<SharedSymbol> shared_symbols = {};
   std::uint32_t num_threads() const { return block[0] * block[1] * block[2]; }
   std::uint32_t num_warps() const { return (num_threads() + kLanes - 1) / kLanes; }
   std::uint32_t ctas_per_cluster() const { return cluster[0] * cluster[1] * cluster[2]; }
 };
 
 struct MachineOptions {
-  Schedule schedule;
+  Schedule schedule = {};
   bool checks_races = true;
   bool checks_initialisation = true;
   bool is_strict = false;  ///< also report practice that the text of PTX does not grant but all known hardware keeps

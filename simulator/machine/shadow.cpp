@@ -33,11 +33,12 @@ void remember(ShadowCell& cell, OverflowLists& lists, const Stamp& now) {
 
 Conflict check_and_record_slow(ShadowCell& cell, OverflowLists& lists, const Stamp& now, const Accessor& accessor) {
   Conflict conflict;
-  note_conflict(conflict, cell.writer, now, accessor);
+  // The accesses since the last write first: they are what a reader of the report looks for.
   note_conflict(conflict, cell.other, now, accessor);
   if (cell.more != 0) {
     for (const Stamp& stamp : lists.list(cell.more)) note_conflict(conflict, stamp, now, accessor);
   }
+  note_conflict(conflict, cell.writer, now, accessor);
   // After a reported conflict the new access takes the place of the old one, so one fault is not reported again by every word's history.
   const bool is_whole_write = now.access == AccessClass::kWeakWrite && now.bytes == 0xf;
   if (is_whole_write) {
