@@ -131,17 +131,18 @@ TEST_CASE("without NVRTC the tool says where it looked and how to get it", "[hos
 
 TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second run does nothing again", "[nvrtc]") {
   const Sandbox sandbox;
-  const std::string tune = "tune --device none --arch sm_80 " + kExample;
+  const std::string tune = "tune --device none --arch sm_80 --budget 30m " + kExample;  // all 32, however slow the machine
   const Ran first = sandbox.run(tune);
   INFO(first.output);
   REQUIRE(first.exit_code == 0);
-  CHECK(contains(first.output, "best predicted (not measured)"));
+  CHECK(contains(first.output, "best predicted (not measured; right on the simulator)"));
   const Ran second = sandbox.run(tune);
   CHECK(second.exit_code == 0);
   CHECK(contains(second.output, "0 compiled, 0 runs on the device, 32 rows reused"));
   const Ran query = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=1024,N=4096,K=4096");
   CHECK(query.exit_code == 0);
   CHECK(contains(query.output, "predicted, not measured"));
+  CHECK(contains(query.output, "right on the simulator at small problems, not run on a device"));
   const Ran other_arch = sandbox.run("query matmul_bias_relu --device none --arch sm_90 --set M=1024,N=4096,K=4096");
   CHECK(other_arch.exit_code == 1);
   CHECK(contains(other_arch.output, "the database has it for none:sm_80 (--arch sm_80)"));
@@ -179,4 +180,26 @@ TEST_CASE("generate takes random variants by their seed and says how each compil
   CHECK(sandbox.run(generate + " -o " + sandbox.path("second")).exit_code == 0);
   for (const auto& entry : std::filesystem::directory_iterator(sandbox.path("first")))
     CHECK(std::filesystem::exists(sandbox.path("second/" + entry.path().filename().string())));
+}
+
+TEST_CASE("simulate checks variants without a GPU, and a template without its barrier is found out", "[nvrtc]") {
+  const Sandbox sandbox;
+  const Ran right = sandbox.run("simulate --arch sm_80 --variants 2 " + kExample);
+  INFO(right.output);
+  CHECK(right.exit_code == 0);
+  CHECK(contains(right.output, "2 of 2 variants right, simulated for sm_80: not run on a device"));
+
+  std::filesystem::copy(KW_SOURCE_DIR "/templates", sandbox.path("templates"), std::filesystem::copy_options::recursive);
+  std::string text = sandbox.read("templates/gemm/gemm_sm80_mma.cuh");
+  const std::string barrier = "        __syncthreads();\n        k_left";
+  REQUIRE(contains(text, barrier));
+  text.replace(text.find(barrier), barrier.size(), "        k_left");
+  sandbox.write("templates/gemm/gemm_sm80_mma.cuh", text);
+  const std::string broken = "--arch sm_80 --templates " + sandbox.path("templates") + " " + kExample;
+  const Ran wrong = sandbox.run("simulate --variants 1 --schedule lazy " + broken);
+  INFO(wrong.output);
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.output, "race: shared 'smem'"));
+  CHECK(contains(wrong.output, "remedy:"));
+  CHECK(sandbox.run("simulate --schedule sometimes " + kExample).exit_code == 2);
 }

@@ -37,6 +37,7 @@ const std::vector<Command>& commands();
 Result<int> run_generate(const Invocation& invocation);
 Result<int> run_tune(const Invocation& invocation);
 Result<int> run_verify(const Invocation& invocation);
+Result<int> run_simulate(const Invocation& invocation);
 Result<int> run_query(const Invocation& invocation);
 Result<int> run_export(const Invocation& invocation);
 Result<int> run_explain(const Invocation& invocation);

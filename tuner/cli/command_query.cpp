@@ -84,6 +84,9 @@ void print(const QueryAnswer& answer) {
   const double tflops = answer.roofline && answer.time_us > 0 ? answer.roofline->flops / answer.time_us * 1e-6 : 0;
   if (answer.is_predicted) {
     fmt::print("  time     {:.2f} us, predicted, not measured ({:.1f} TFLOP/s)\n", answer.time_us, tflops);
+    if (answer.record->trial.verify_level == VerifyLevel::kSimulated)
+      fmt::print("  right on the simulator at small problems, not run on a device: worst error {:.3f} of the bound\n",
+                 answer.record->trial.max_error_over_bound);
   } else {
     fmt::print("  time     {:.2f} us (p10 {:.2f}, p90 {:.2f}), {:.1f} TFLOP/s, protocol {}\n", answer.time_us, answer.record->trial.p10_us,
                answer.record->trial.p90_us, tflops, key.protocol.name);

@@ -38,6 +38,7 @@ nlohmann::json to_json(const ProblemSummary& summary) {
     out["winner"] = {{"variant", summary.winner->key.variant.id},
                      {"median_us", summary.winner->trial.median_us},
                      {"predicted_us", summary.winner->key.variant.predicted_us},
+                     {"verify_level", kw::to_text(summary.winner->trial.verify_level)},
                      {"registers", summary.winner->binary.registers}};
   }
   return out;
@@ -54,8 +55,9 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
   if (!summary.winner) {
     fmt::print("  no kernel\n");
   } else if (summary.is_predicted) {
-    fmt::print("  best predicted (not measured): {}  {:.2f} us by the model\n", summary.winner->key.variant.id,
-               summary.winner->key.variant.predicted_us);
+    fmt::print("  best predicted (not measured{}): {}  {:.2f} us by the model\n",
+               summary.winner->trial.verify_level == VerifyLevel::kSimulated ? "; right on the simulator" : "",
+               summary.winner->key.variant.id, summary.winner->key.variant.predicted_us);
   } else {
     fmt::print("  winner: {}  {:.2f} us (p10 {:.2f}, p90 {:.2f}), verified on the device\n", summary.winner->key.variant.id,
                summary.winner->trial.median_us, summary.winner->trial.p10_us, summary.winner->trial.p90_us);
@@ -67,6 +69,7 @@ Result<TuneOptions> tune_options(const ParsedOptions& parsed) {
   options.stop_requested = &stop_requested;
   options.retunes = parsed.flag("retune");
   options.is_warm_l2 = parsed.flag("warm");
+  options.simulates = !parsed.flag("no-simulation");
   const auto kind = search_kind_from_text(parsed.text("search", "halving"));
   if (!kind)
     return fail(Stage::kCommandLine, Code::kBadInput,
@@ -85,6 +88,7 @@ Result<int> run_tune(const Invocation& invocation) {
   described.add_options()("budget", po::value<std::string>(), "time per problem (default 60s)");
   described.add_options()("search", po::value<std::string>(), "halving (default), exhaustive or random");
   described.add_options()("retune", po::bool_switch(), "measure again what has rows already");
+  described.add_options()("no-simulation", po::bool_switch(), "without a GPU: do not run the kernels on the simulator");
   described.add_options()("warm", po::bool_switch(), "keep the inputs in L2 while timing (default: cold)");
   described.add_options()("json", po::bool_switch(), "result as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "tune", std::move(described), {"spec..."}));

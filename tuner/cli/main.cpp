@@ -23,6 +23,8 @@ const std::vector<Command>& commands() {
        "Generates, compiles, verifies and times variants; keeps every result.", run_tune},
       {"verify", "SPEC... [--set M=..] [--variants N] [--seed S]",
        "Compiles random legal variants and checks each on the device, without timing.", run_verify},
+      {"simulate", "SPEC... [--set M=..] [--variants N] [--schedule eager|lazy|random:SEED]",
+       "Checks variants on the PTX simulator: results, races, fences, bounds, deadlocks. No GPU.", run_simulate},
       {"query", "OP --set M=..,N=..,K=..", "The tuned kernel for a shape, and how good the match is.", run_query},
       {"export", "OP [--set ..]... -o DIR", "Writes tuned kernels as a folder that builds alone.", run_export},
       {"explain", "SPEC [--set ..]", "Program, plan, traffic, roofline, config space and the model's ranking.", run_explain},

@@ -18,7 +18,6 @@ namespace {
 constexpr unsigned int kFillThreads = 256;
 constexpr std::int64_t kMaxFillCtas = 4096;
 constexpr std::uint64_t kSetSeedStep = 0x9e3779b97f4a7c15ull;
-constexpr std::int64_t kChunkElements = 1 << 16;
 
 std::string key_of(const std::vector<TensorStorage>& tensors, const std::map<std::string, InputFill>& fills, std::size_t num_sets) {
   KeyHasher hasher;
@@ -30,19 +29,6 @@ std::string key_of(const std::vector<TensorStorage>& tensors, const std::map<std
                                         fill.seed, fill.num_elements));
   }
   return hasher.hex();
-}
-
-/// Elements [begin, end) of a fill, encoded.
-void encode_elements(const InputFill& fill, std::int64_t begin, std::int64_t end, std::byte* out) {
-  std::vector<double> values(kChunkElements);
-  for (std::int64_t first = begin; first < end; first += kChunkElements) {
-    const auto count = static_cast<std::size_t>(std::min(kChunkElements, end - first));
-    input_row(fill, first, 1, std::span(values.data(), count));
-    for (std::size_t index = 0; index < count; ++index) {
-      store_element(fill.dtype, values[index],
-                    out + (static_cast<std::size_t>(first) + index) * static_cast<std::size_t>(size_bytes(fill.dtype)));
-    }
-  }
 }
 
 template <typename T>
@@ -144,7 +130,7 @@ const std::string& ProblemInputs::host_image(const TensorStorage& tensor, const 
   std::vector<std::thread> threads;
   for (std::int64_t begin = 0; begin < tensor.num_elements; begin += per_thread) {
     threads.emplace_back([&, begin] {
-      encode_elements(fill, begin, std::min(begin + per_thread, tensor.num_elements), reinterpret_cast<std::byte*>(image.data()));
+      encode_input(fill, begin, std::min(begin + per_thread, tensor.num_elements), reinterpret_cast<std::byte*>(image.data()));
     });
   }
   for (std::thread& thread : threads) thread.join();

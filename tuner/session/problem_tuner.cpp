@@ -11,7 +11,9 @@
 #include <thread>
 #include <tuple>
 
+#include "simulator/ptx/parser.h"
 #include "tuner/session/roofline.h"
+#include "tuner/session/simulate_session.h"
 
 namespace kw::tuner {
 namespace {
@@ -197,6 +199,7 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
       request.source = variant.source;
       request.arch = services_.arch();
       request.kernel_name = variant.plan.launches.front().kernel;
+      request.wants_ptx = !services_.has_device() && options_.simulates;
       futures[submitted++] = pool->submit(std::move(request));
     }
     Candidate& candidate = candidates_[order[at]];
@@ -208,9 +211,40 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
       candidate.kernel = std::move(outcome.kernel);
       KW_TRY_VOID(use(candidate));
     }
-    report(services_.has_device() ? "compiled, verified, timed" : "compiled", at + 1, order.size());
+    report(services_.has_device() ? "compiled, verified, timed"
+           : options_.simulates   ? "compiled, simulated"
+                                  : "compiled",
+           at + 1, order.size());
   }
   return {};
+}
+
+Result<bool> ProblemTuner::simulate_candidate(Candidate& candidate, db::TrialRow& trial) {
+  const auto data = verification_.at_small_problems(candidate.variant.plan);
+  const auto module = simulate::parse_ptx(candidate.kernel->ptx, candidate.variant.id + ".ptx");
+  if (data.empty() || !module) {
+    trial.reason = "not simulated: " + (data.empty() ? "no small problem is legal" : module.error().message);
+    return true;
+  }
+  SimulateOptions options;
+  options.schedules = all_schedules();
+  const auto cases = simulate_variant(candidate.variant, *module, data, options);
+  if (!cases) {
+    trial.reason = "not simulated: " + cases.error().message;
+    return true;
+  }
+  for (const SimulatedCase& one : *cases) {
+    const VerifyOutcome& outcome = one.result.outcome;
+    if (outcome.status != TrialStatus::kOk) {
+      const std::string where = fmt::format("simulated at {}, {}", one.problem, simulate::to_text(one.schedule));
+      KW_TRY_VOID(store_failure(candidate, outcome.status, where + ": " + outcome.error));
+      return false;
+    }
+    trial.max_error_over_bound = std::max(trial.max_error_over_bound, outcome.max_error_over_bound);
+    trial.relative_norm_error = std::max(trial.relative_norm_error, outcome.relative_norm_error);
+  }
+  trial.verify_level = VerifyLevel::kSimulated;
+  return true;
 }
 
 Status ProblemTuner::predict() {
@@ -218,6 +252,10 @@ Status ProblemTuner::predict() {
     db::TrialRow trial;
     trial.status = TrialStatus::kPredicted;
     trial.median_us = 0;
+    if (options_.simulates) {
+      KW_TRY(const bool is_right, simulate_candidate(candidate, trial));
+      if (!is_right) return {};
+    }
     KW_TRY_VOID(store(candidate, model_protocol_row(), std::move(trial)));
     candidate.early_us = candidate.ranked.prediction.time_us;
     return {};

@@ -36,7 +36,7 @@ class ProblemTuner {
   Status rank_and_choose();    ///< enumerate, refuse, rank, store the refusals, choose the first rung
   Status emit_chosen();        ///< text and plan of each chosen variant, on all cores
   Status find_earlier_rows();  ///< resume: what has a row is not done again
-  Status predict();            ///< no device: compile the best, store predicted rows
+  Status predict();            ///< no device: compile the best, simulate them at small problems, store predicted rows
   Status run_first_rung();     ///< compile | verify | early timing, as a pipeline
   Status run_final_rung();     ///< full protocol for the finalists
   /// compile | verify and nothing else, until so many compiled variants are checked: a right one leaves no row, a wrong one does
@@ -52,6 +52,9 @@ class ProblemTuner {
   Status store_compile_failure(Candidate& candidate, const CompileOutcome& outcome);
   std::vector<std::size_t> to_compile(std::size_t max_count) const;
   Status compile_in_order(const std::vector<std::size_t>& order, const std::function<Status(Candidate&)>& use);
+  /// On the simulator, at small problems: false when it is wrong (a failure row was stored). `trial` gets the level and the errors; a
+  /// kernel that the simulator cannot run keeps the level `none`, with the reason.
+  Result<bool> simulate_candidate(Candidate& candidate, db::TrialRow& trial);
   /// Verifies at the problem and at a small odd one; false: a failure row was stored.
   Result<bool> verify_candidate(Candidate& candidate, std::size_t ordinal);
   Result<bool> ensure_verified(Candidate& candidate, std::size_t ordinal);

@@ -12,7 +12,7 @@ Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& probl
   KW_TRY_VOID(tuner.emit_chosen());        // generator/lower, emit   -> Variant: text + launch plan
   KW_TRY_VOID(tuner.find_earlier_rows());  // db                      -> what is known already
   if (!services.has_device()) {
-    KW_TRY_VOID(tuner.predict());  // tuner/compile, db       -> rows with status `predicted`
+    KW_TRY_VOID(tuner.predict());  // tuner/compile | simulate | db, rows with status `predicted`
     return tuner.summary();
   }
   KW_TRY_VOID(tuner.run_first_rung());  // tuner/compile | verify | measure | db, one row a variant

@@ -21,6 +21,7 @@ struct TuneOptions {
   bool retunes = false;  ///< measure again what has a row already, failed variants too
   bool is_warm_l2 = false;
   std::size_t num_predicted = 32;                     ///< without a device: how many of the model's best are compiled
+  bool simulates = true;                              ///< without a device: run what compiled on the simulator, refuse what is wrong
   const std::atomic<bool>* stop_requested = nullptr;  ///< SIGINT, SIGTERM: the row in flight is finished, nothing new starts
   ProgressSink progress;
 };

@@ -23,6 +23,16 @@ const std::vector<std::vector<std::int64_t>>& small_extents() {
   return lists;
 }
 
+/// Below most tiles' extents; and several tiles of the largest blocks, with a reduction that wraps the stages (the dims are taken in
+/// the order of their names, so that K comes before M and N).
+const std::vector<std::vector<std::vector<std::int64_t>>>& more_small_extents() {
+  static const std::vector<std::vector<std::vector<std::int64_t>>> kinds = {
+      {{33, 17, 70}, {40, 24, 72}, {64, 32, 64}, {528, 24, 72}},
+      {{291, 133, 259}, {296, 136, 264}, {320, 192, 320}, {520, 136, 264}},
+  };
+  return kinds;
+}
+
 Problem shrink(const generator::Program& program, const Problem& problem, const std::vector<std::int64_t>& extents) {
   Problem small = problem;
   small.strides.clear();
@@ -64,8 +74,8 @@ Result<std::shared_ptr<const VerificationData>> VerificationSource::at_problem(s
   return slot;
 }
 
-Result<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problem(const LaunchPlan& plan) {
-  for (const auto& extents : small_extents()) {
+std::shared_ptr<const VerificationData> VerificationSource::first_legal(const LaunchPlan& plan, const ExtentLists& lists) {
+  for (const auto& extents : lists) {
     const Problem small = shrink(program_, problem_, extents);
     if (small == problem_ || !first_broken_constraint(plan, small).empty()) continue;
     auto& slot = small_[small.to_text()];
@@ -76,7 +86,18 @@ Result<std::shared_ptr<const VerificationData>> VerificationSource::at_small_pro
     }
     return slot;
   }
-  return std::shared_ptr<const VerificationData>();
+  return nullptr;
+}
+
+Result<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problem(const LaunchPlan& plan) {
+  return first_legal(plan, small_extents());
+}
+
+std::vector<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problems(const LaunchPlan& plan) {
+  std::vector<std::shared_ptr<const VerificationData>> all = {first_legal(plan, small_extents())};
+  for (const ExtentLists& lists : more_small_extents()) all.push_back(first_legal(plan, lists));
+  all.erase(std::remove(all.begin(), all.end(), nullptr), all.end());
+  return all;
 }
 
 }  // namespace kw::tuner

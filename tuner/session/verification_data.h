@@ -28,8 +28,14 @@ class VerificationSource {
   Result<std::shared_ptr<const VerificationData>> at_problem(std::size_t ordinal);
   /// Data at small extents that `plan` accepts, compared whole; null when no small problem is legal for the plan.
   Result<std::shared_ptr<const VerificationData>> at_small_problem(const LaunchPlan& plan);
+  /// Data at several small problems that `plan` accepts, compared whole, for the simulator: off every tile grid, smaller than most
+  /// tiles, and several tiles by several blocks of the reduction. Fewer where fewer are legal; perhaps none.
+  std::vector<std::shared_ptr<const VerificationData>> at_small_problems(const LaunchPlan& plan);
 
  private:
+  using ExtentLists = std::vector<std::vector<std::int64_t>>;
+  /// Of the first of `lists` that `plan` accepts; null when it accepts none.
+  std::shared_ptr<const VerificationData> first_legal(const LaunchPlan& plan, const ExtentLists& lists);
   Result<std::shared_ptr<const VerificationData>> make(const Problem& problem, std::uint64_t seed) const;
 
   const generator::Program& program_;

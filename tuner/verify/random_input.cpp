@@ -150,6 +150,19 @@ void input_row(const InputFill& fill, std::int64_t first, std::int64_t stride, s
   }
 }
 
+void encode_input(const InputFill& fill, std::int64_t begin, std::int64_t end, std::byte* out) {
+  constexpr std::int64_t chunk_elements = 1 << 16;
+  const auto element_bytes = static_cast<std::size_t>(size_bytes(fill.dtype));
+  std::vector<double> values(static_cast<std::size_t>(std::clamp<std::int64_t>(end - begin, 0, chunk_elements)));
+  for (std::int64_t first = begin; first < end; first += chunk_elements) {
+    const auto count = static_cast<std::size_t>(std::min(chunk_elements, end - first));
+    input_row(fill, first, 1, std::span(values.data(), count));
+    for (std::size_t index = 0; index < count; ++index) {
+      store_element(fill.dtype, values[index], out + (static_cast<std::size_t>(first) + index) * element_bytes);
+    }
+  }
+}
+
 InputFill list_fill(const InputFill& fill, std::int64_t position) {
   InputFill result = fill;
   result.seed = mix_bits(fill.seed + static_cast<std::uint64_t>(position) * kCounterStep);

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -29,6 +30,9 @@ Status check_input_fills(const generator::Program& program, const Problem& probl
 double input_element(const InputFill& fill, std::int64_t offset);
 /// Elements first, first + stride, ...
 void input_row(const InputFill& fill, std::int64_t first, std::int64_t stride, std::span<double> out);
+
+/// Elements [begin, end) in the fill's dtype, one after another at `out`, as a kernel reads them.
+void encode_input(const InputFill& fill, std::int64_t begin, std::int64_t end, std::byte* out);
 
 /// Seed of tensor `position` of a list tensor.
 InputFill list_fill(const InputFill& fill, std::int64_t position);

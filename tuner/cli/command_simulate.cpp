@@ -1,0 +1,129 @@
+// kernelwright simulate: are the generated kernels right? On the PTX simulator, without a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/command.h"
+#include "tuner/session/simulate_session.h"
+
+namespace kw::tuner {
+namespace po = boost::program_options;
+namespace {
+
+constexpr std::uint64_t kMaxVariants = 100'000;
+
+Result<std::uint64_t> count_from_text(const std::string& option, const std::string& text, std::uint64_t limit) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value > limit)
+    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("--{} {}: expected a number up to {}", option, text, limit));
+  return value;
+}
+
+Result<std::vector<simulate::Schedule>> schedules_of(const ParsedOptions& parsed) {
+  if (!parsed.has("schedule")) return all_schedules();
+  std::vector<simulate::Schedule> schedules;
+  for (const std::string& text : parsed.list("schedule")) {
+    const auto schedule = simulate::schedule_from_text(text);
+    if (!schedule)
+      return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("--schedule {}: expected eager, lazy or random:SEED", text));
+    schedules.push_back(*schedule);
+  }
+  return schedules;
+}
+
+nlohmann::json to_json(const SimulationSummary& summary, const std::string& op) {
+  nlohmann::json cases = nlohmann::json::array();
+  for (const SimulatedCase& one : summary.cases) {
+    nlohmann::json reports = nlohmann::json::array();
+    for (const simulate::LaunchReport& report : one.result.reports)
+      if (!report.is_clean()) reports.push_back(simulate::to_json(report));
+    cases.push_back({{"variant", one.variant},
+                     {"problem", one.problem},
+                     {"schedule", simulate::to_text(one.schedule)},
+                     {"status", to_text(one.result.outcome.status)},
+                     {"error", one.result.outcome.error},
+                     {"max_error_over_bound", one.result.outcome.max_error_over_bound},
+                     {"relative_norm_error", one.result.outcome.relative_norm_error},
+                     {"warp_instructions", one.result.num_warp_instructions},
+                     {"covers_all_blocks", one.result.covers_all_blocks},
+                     {"reports", std::move(reports)}});
+  }
+  return {{"op", op},
+          {"problem", summary.problem.to_text()},
+          {"variants", summary.num_variants},
+          {"right", summary.num_right},
+          {"refused", summary.num_refused},
+          {"failures", summary.failures},
+          {"cases", std::move(cases)}};
+}
+
+/// The first report that is not clean, whole: what, where, which two accesses, what would order them.
+void print_first_report(const SimulationSummary& summary) {
+  for (const SimulatedCase& one : summary.cases) {
+    for (const simulate::LaunchReport& report : one.result.reports) {
+      if (report.is_clean()) continue;
+      fmt::print("\n{} at {}, {}:\n{}\n", one.variant, one.problem, simulate::to_text(one.schedule), simulate::to_text(report));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Result<int> run_simulate(const Invocation& invocation) {
+  po::options_description described("options");
+  add_service_options(described);
+  described.add_options()("set", po::value<std::vector<std::string>>(),
+                          "simulate at these dims (default: small problems made from the spec's own)");
+  described.add_options()("variants", po::value<std::string>(), "how many variants of each op (default 8)");
+  described.add_options()("seed", po::value<std::string>(), "takes random legal variants by this seed instead of the model's best");
+  described.add_options()("schedule", po::value<std::vector<std::string>>(),
+                          "eager, lazy or random:SEED: when asynchronous copies take effect (may be repeated; default: all three)");
+  described.add_options()("fast", po::bool_switch(), "tensor-core sums in plain f32 instead of the hardware's exact sums");
+  described.add_options()("report", po::value<std::string>(), "writes all cases and findings to this JSON file");
+  described.add_options()("json", po::bool_switch(), "result as JSON");
+  KW_TRY(const ParsedOptions parsed, parse_options(invocation, "simulate", std::move(described), {"spec..."}));
+  if (parsed.is_help) return 0;
+  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright simulate: give at least one spec file");
+  SimulateOptions options;
+  KW_TRY(options.num_variants, count_from_text("variants", parsed.text("variants", "8"), kMaxVariants));
+  KW_TRY(options.random_seed, count_from_text("seed", parsed.text("seed", "0"), UINT64_MAX));
+  KW_TRY(options.schedules, schedules_of(parsed));
+  options.tensor_mode = parsed.flag("fast") ? simulate::TensorMode::kFast : simulate::TensorMode::kExact;
+  options.is_at_problem = parsed.has("set");
+  if (!parsed.flag("json")) options.progress = make_progress(invocation, "simulate");
+
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed, "none"));
+  nlohmann::json results = nlohmann::json::array();
+  std::size_t num_variants = 0, num_right = 0, num_unserved = 0;
+  for (const std::string& path : parsed.list("spec")) {
+    KW_TRY(const auto spec, load_spec_or_fail(path));
+    KW_TRY(const auto problems, problems_of(*spec->program, parsed.list("set")));
+    for (const Problem& problem : problems) {
+      KW_TRY(const SimulationSummary summary, simulate_problem(*spec, problem, options, *services));
+      num_variants += summary.num_variants;
+      num_right += summary.num_right;
+      num_unserved += summary.num_variants == 0 ? 1 : 0;
+      results.push_back(to_json(summary, spec->program->name));
+      if (parsed.flag("json")) continue;
+      fmt::print("{}: {} of {} variants right in {} cases, {} refused by the compiler ({:.1f} M warp instructions, {:.1f} s)\n",
+                 spec->program->name, summary.num_right, summary.num_variants, summary.cases.size(), summary.num_refused,
+                 static_cast<double>(summary.num_warp_instructions) * 1e-6, summary.seconds);
+      for (const std::string& failure : summary.failures) fmt::print("  {}\n", failure);
+      print_first_report(summary);
+      std::fflush(stdout);
+    }
+  }
+  const nlohmann::json whole = {{"variants", num_variants}, {"right", num_right}, {"problems", std::move(results)}};
+  if (parsed.has("report")) KW_TRY_VOID(write_file(parsed.text("report"), whole.dump(1) + "\n"));
+  if (parsed.flag("json"))
+    fmt::print("{}\n", whole.dump(1));
+  else
+    fmt::print("{} of {} variants right, simulated for {}: not run on a device\n", num_right, num_variants, kw::to_text(services->arch()));
+  return num_right == num_variants && num_unserved == 0 ? 0 : 1;
+}
+
+}  // namespace kw::tuner

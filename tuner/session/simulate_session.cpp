@@ -1,0 +1,188 @@
+// See simulate_session.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/simulate_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "simulator/ptx/parser.h"
+#include "tuner/search/search.h"
+
+namespace kw::tuner {
+namespace {
+
+constexpr std::uint64_t kMaxWarpInstructions = 100'000'000;  // a minute or two; a small problem needs less than one of these millions
+constexpr std::uint64_t kInputSeed = 29;                     // the same inputs every time: a finding is found again
+
+/// A variant with its parsed PTX, and the data of the problems it is run on.
+struct CompiledVariant {
+  generator::Variant variant;
+  std::optional<simulate::Module> module;
+  std::vector<std::shared_ptr<const VerificationData>> data;
+};
+
+Result<std::vector<generator::Variant>> choose_variants(const RankedProblem& space, const SimulateOptions& options) {
+  SearchOptions search;
+  search.kind = options.random_seed == 0 ? SearchKind::kHalving : SearchKind::kRandom;
+  search.seed = options.random_seed;
+  search.budget_seconds = 1e9;
+  search.max_first_rung = static_cast<int>(options.num_variants);
+  search.max_per_class = 1;
+  std::vector<std::size_t> classes(space.ranked.size());
+  std::map<std::pair<std::size_t, double>, std::size_t> numbers;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const RankedVariant& ranked = space.ranked[i];
+    classes[i] = numbers.emplace(std::make_pair(ranked.factory, ranked.ranked.prediction.math_us), numbers.size()).first->second;
+  }
+  std::vector<generator::Variant> variants;
+  for (const std::size_t position : choose_first_rung(classes, search)) {
+    const RankedVariant& ranked = space.ranked[position];
+    KW_TRY(generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Variant> variants, Services& services,
+                                                      SimulationSummary& summary) {
+  KW_TRY(CompilePool * pool, services.compile_pool());
+  std::vector<std::future<CompileOutcome>> futures;
+  for (const generator::Variant& variant : variants) {
+    CompileRequest request;
+    request.source = variant.source;
+    request.arch = services.arch();
+    request.kernel_name = variant.plan.launches.front().kernel;
+    request.options = {"-lineinfo"};
+    request.wants_ptx = true;
+    futures.push_back(pool->submit(std::move(request)));
+  }
+  std::vector<CompiledVariant> compiled;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    const CompileOutcome outcome = futures[i].get();
+    if (outcome.status != TrialStatus::kOk) {
+      ++summary.num_refused;
+      if (outcome.status != TrialStatus::kSpillsRefused)
+        summary.failures.push_back(fmt::format("{}: {}: {}", variants[i].id, to_text(outcome.status), outcome.error));
+      continue;
+    }
+    CompiledVariant entry;
+    KW_TRY(entry.module, simulate::parse_ptx(outcome.kernel.ptx, variants[i].id + ".ptx"));
+    entry.variant = std::move(variants[i]);
+    compiled.push_back(std::move(entry));
+  }
+  return compiled;
+}
+
+Status attach_data(const LoadedSpec& spec, const Problem& problem, const SimulateOptions& options, std::vector<CompiledVariant>& compiled) {
+  VerificationSource source(*spec.program, problem, kInputSeed);
+  for (CompiledVariant& entry : compiled) {
+    if (!options.is_at_problem) entry.data = source.at_small_problems(entry.variant.plan);
+    if (!entry.data.empty()) continue;
+    KW_TRY(auto data, source.at_problem(0));
+    entry.data.push_back(std::move(data));
+  }
+  return {};
+}
+
+Result<SimulatedCase> run_case(const generator::Variant& variant, const simulate::Module& module, const VerificationData& data,
+                               const simulate::Schedule& schedule, simulate::TensorMode tensor_mode) {
+  KernelJob job;
+  job.label = variant.id;
+  job.plan = variant.plan;
+  job.problem = data.problem;
+  job.scalars = data.scalars;
+  simulate::SimulationOptions simulation;
+  simulation.schedule = schedule;
+  simulation.tensor_mode = tensor_mode;
+  simulation.limits.max_warp_instructions = kMaxWarpInstructions;
+  SimulatedCase result{variant.id, data.problem.to_text(), schedule, {}};
+  KW_TRY(result.result, verify_simulated(job, module, data.fills, data.samples, simulation));
+  return result;
+}
+
+/// Counts the right variants; of a wrong one the first failed case is told, and how many there are.
+void judge(SimulationSummary& summary) {
+  struct Tally {
+    std::size_t num_cases = 0, num_wrong = 0;
+    const SimulatedCase* first_wrong = nullptr;
+  };
+  std::map<std::string, Tally> tallies;
+  for (const SimulatedCase& one : summary.cases) {
+    summary.num_warp_instructions += one.result.num_warp_instructions;
+    Tally& tally = tallies[one.variant];
+    ++tally.num_cases;
+    if (one.result.outcome.status == TrialStatus::kOk) continue;
+    ++tally.num_wrong;
+    if (tally.first_wrong == nullptr) tally.first_wrong = &one;
+  }
+  summary.num_variants = tallies.size();
+  for (const auto& [variant, tally] : tallies) {
+    if (tally.num_wrong == 0) {
+      ++summary.num_right;
+      continue;
+    }
+    const SimulatedCase& first = *tally.first_wrong;
+    summary.failures.push_back(fmt::format("{}: {} of {} cases, the first at {}, {}: {}: {}", variant, tally.num_wrong, tally.num_cases,
+                                           first.problem, simulate::to_text(first.schedule), to_text(first.result.outcome.status),
+                                           first.result.outcome.error));
+  }
+}
+
+}  // namespace
+
+std::vector<simulate::Schedule> all_schedules() {
+  return {{simulate::Adversary::kEager, 0}, {simulate::Adversary::kLazy, 0}, {simulate::Adversary::kRandom, 1}};
+}
+
+Result<std::vector<SimulatedCase>> simulate_variant(const generator::Variant& variant, const simulate::Module& module,
+                                                    const std::vector<std::shared_ptr<const VerificationData>>& data,
+                                                    const SimulateOptions& options) {
+  const std::size_t num_cases = data.size() * options.schedules.size();
+  std::vector<std::optional<Result<SimulatedCase>>> results(num_cases);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t at = next++; at < num_cases; at = next++) {
+      results[at] = run_case(variant, module, *data[at / options.schedules.size()], options.schedules[at % options.schedules.size()],
+                             options.tensor_mode);
+    }
+  };
+  std::vector<std::thread> threads;
+  const std::size_t num_threads = std::min<std::size_t>(num_cases, std::max(1u, std::thread::hardware_concurrency()));
+  for (std::size_t i = 1; i < num_threads; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  std::vector<SimulatedCase> cases;
+  for (std::optional<Result<SimulatedCase>>& result : results) {
+    if (!*result) return fail(result->error());
+    cases.push_back(std::move(**result));
+  }
+  return cases;
+}
+
+Result<SimulationSummary> simulate_problem(const LoadedSpec& spec, const Problem& problem, const SimulateOptions& options,
+                                           Services& services) {
+  const auto start = std::chrono::steady_clock::now();
+  SimulationSummary summary;
+  summary.problem = problem;
+  KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
+  KW_TRY(std::vector<generator::Variant> variants, choose_variants(space, options));
+  KW_TRY(std::vector<CompiledVariant> compiled, compile_variants(std::move(variants), services, summary));
+  KW_TRY_VOID(attach_data(spec, problem, options, compiled));
+  for (std::size_t i = 0; i < compiled.size(); ++i) {
+    KW_TRY(std::vector<SimulatedCase> cases, simulate_variant(compiled[i].variant, *compiled[i].module, compiled[i].data, options));
+    std::move(cases.begin(), cases.end(), std::back_inserter(summary.cases));
+    if (options.progress) options.progress("simulated", i + 1, compiled.size());
+  }
+  judge(summary);
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return summary;
+}
+
+}  // namespace kw::tuner

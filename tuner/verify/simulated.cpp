@@ -1,0 +1,167 @@
+// See simulated.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/verify/simulated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tuner/device/compare_output.h"
+#include "tuner/device/kernel_launch.h"
+#include "tuner/verify/random_input.h"
+
+namespace kw::tuner {
+namespace {
+
+using Addresses = std::map<std::string, std::uint64_t>;
+
+/// The buffers of one run of the plan in a fresh simulated memory.
+struct Buffers {
+  Addresses tensors, workspaces;
+};
+
+Result<Buffers> make_buffers(simulate::Simulation& simulation, const KernelJob& job, const std::vector<TensorStorage>& tensors,
+                             const std::vector<InputFill>& fills) {
+  Buffers buffers;
+  for (const TensorStorage& tensor : tensors) {
+    std::vector<std::byte> bytes;
+    if (tensor.is_read()) {
+      const auto fill = std::find_if(fills.begin(), fills.end(), [&](const InputFill& entry) { return entry.tensor == tensor.name; });
+      if (fill == fills.end())
+        return fail(Stage::kVerify, Code::kInternal, fmt::format("{}: no description of how to fill this input", tensor.name));
+      bytes.resize(tensor.num_bytes);
+      encode_input(*fill, 0, tensor.num_elements, bytes.data());
+    }
+    const simulate::AllocationRole role = tensor.role == TensorRole::kIn    ? simulate::AllocationRole::kInput
+                                          : tensor.role == TensorRole::kOut ? simulate::AllocationRole::kOutput
+                                                                            : simulate::AllocationRole::kInOut;
+    KW_TRY(buffers.tensors[tensor.name], simulation.allocate({.name = tensor.name,
+                                                              .num_bytes = tensor.num_bytes,
+                                                              .role = role,
+                                                              .align_bytes = static_cast<std::uint64_t>(tensor.align_bytes),
+                                                              .initial = bytes}));
+  }
+  KW_TRY(const auto sizes, workspace_bytes(job));
+  for (const PlanWorkspace& workspace : job.plan.workspaces) {
+    const std::size_t num_bytes = sizes.at(workspace.name);
+    buffers.workspaces[workspace.name] = 0;
+    if (num_bytes == 0) continue;
+    const auto role = workspace.is_zeroed_once ? simulate::AllocationRole::kInOut : simulate::AllocationRole::kOutput;
+    KW_TRY(buffers.workspaces[workspace.name], simulation.allocate({.name = workspace.name, .num_bytes = num_bytes, .role = role}));
+  }
+  return buffers;
+}
+
+/// Runs the plan's launches; false when one did not end.
+Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module& module, const std::vector<EvaluatedLaunch>& launches,
+                        SimulatedOutcome& result) {
+  for (const EvaluatedLaunch& launch : launches) {
+    simulate::LaunchCall call;
+    call.kernel = launch.kernel;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      call.grid[axis] = launch.grid[axis];
+      call.block[axis] = launch.block[axis];
+      call.cluster[axis] = launch.cluster[axis];
+    }
+    call.dynamic_shared_bytes = launch.dynamic_smem_bytes;
+    call.arguments = launch.parameters;
+    KW_TRY(simulate::LaunchReport report, simulation.launch(module, call));
+    result.num_warp_instructions += report.num_warp_instructions;
+    result.seconds += report.seconds;
+    const bool has_ended = report.has_ended;
+    result.reports.push_back(std::move(report));
+    if (!has_ended) return false;
+  }
+  return true;
+}
+
+TrialStatus status_of(simulate::FindingKind kind) {
+  switch (kind) {
+    case simulate::FindingKind::kOutOfBounds:
+    case simulate::FindingKind::kMisaligned:
+    case simulate::FindingKind::kBadAddress:
+    case simulate::FindingKind::kWriteToReadOnly:
+      return TrialStatus::kOutOfBounds;
+    case simulate::FindingKind::kDeadlock:
+    case simulate::FindingKind::kLivelock:
+    case simulate::FindingKind::kBudget:
+      return TrialStatus::kHung;
+    default:
+      return TrialStatus::kWrongResult;
+  }
+}
+
+/// The first finding of the reports, if any, becomes the verdict.
+void judge_findings(SimulatedOutcome& result) {
+  for (const simulate::LaunchReport& report : result.reports) {
+    if (report.is_clean()) continue;
+    result.outcome.status = report.findings.empty() ? TrialStatus::kHung : status_of(report.findings.front().kind);
+    result.outcome.error = report.findings.empty()
+                               ? fmt::format("{}: the launch did not end", report.kernel)
+                               : fmt::format("{}: {} at {}", to_text(report.findings.front().kind), report.findings.front().message,
+                                             simulate::line_of(report, report.findings.front().where.pc));
+    return;
+  }
+}
+
+void judge_outputs(const simulate::Simulation& first, const simulate::Simulation& second, const Addresses& first_addresses,
+                   const Addresses& second_addresses, const std::vector<TensorStorage>& tensors, const std::vector<OutputSamples>& samples,
+                   VerifyOutcome& outcome) {
+  const OutputSamples no_samples;
+  double squared_error = 0, squared_reference = 0;
+  outcome.is_bit_stable = true;
+  for (const TensorStorage& tensor : tensors) {
+    if (!tensor.is_written()) continue;
+    const auto found =
+        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
+    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
+    const auto bytes_of = [&](const simulate::Simulation& simulation, const Addresses& addresses) {
+      const std::span<const std::byte> bytes = simulation.bytes(addresses.at(tensor.name));
+      return bytes.first(std::min(bytes.size(), tensor.num_bytes));
+    };
+    comparison.add(0, bytes_of(first, first_addresses), bytes_of(second, second_addresses));
+    outcome.max_error_over_bound = std::max(outcome.max_error_over_bound, comparison.max_error_over_bound());
+    outcome.is_bit_stable = outcome.is_bit_stable && comparison.is_bit_stable();
+    squared_error += comparison.squared_error();
+    squared_reference += comparison.squared_reference();
+    if (const std::string verdict = comparison.verdict(); !verdict.empty() && outcome.error.empty()) {
+      outcome.status = TrialStatus::kWrongResult;
+      outcome.error = verdict;
+    }
+  }
+  outcome.relative_norm_error = squared_reference > 0 ? std::sqrt(squared_error / squared_reference) : std::sqrt(squared_error);
+}
+
+}  // namespace
+
+Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::Module& module, const std::vector<InputFill>& inputs,
+                                          const std::vector<OutputSamples>& samples, const simulate::SimulationOptions& options) {
+  KW_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
+  SimulatedOutcome result;
+  // Twice from the start, as on a device: the second run shows results that depend on the order of things. Its order differs.
+  simulate::SimulationOptions other_order = options;
+  other_order.schedule.seed = options.schedule.seed + 1;
+  simulate::Simulation simulations[2] = {simulate::Simulation(options), simulate::Simulation(other_order)};
+  Addresses addresses[2];
+  for (int time = 0; time < 2; ++time) {
+    KW_TRY(const Buffers buffers, make_buffers(simulations[time], job, tensors, inputs));
+    LaunchPointers pointers;
+    for (const auto& [name, address] : buffers.tensors) pointers.tensors[name] = address;
+    for (const auto& [name, address] : buffers.workspaces) pointers.workspaces[name] = address;
+    KW_TRY(const std::vector<EvaluatedLaunch> launches, evaluate_launches(job, pointers));
+    KW_TRY(const bool has_ended, launch_all(simulations[time], module, launches, result));
+    addresses[time] = buffers.tensors;
+    if (!has_ended) break;
+  }
+  judge_findings(result);
+  for (const simulate::LaunchReport& report : result.reports) {
+    result.covers_all_blocks = result.covers_all_blocks && report.coverage.num_executed == report.coverage.num_blocks;
+  }
+  if (result.outcome.status == TrialStatus::kOk)
+    judge_outputs(simulations[0], simulations[1], addresses[0], addresses[1], tensors, samples, result.outcome);
+  return result;
+}
+
+}  // namespace kw::tuner

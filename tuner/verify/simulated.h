@@ -1,0 +1,29 @@
+// Checks a kernel without a GPU: its PTX runs on the simulator, on the same inputs and against the same reference as on a device
+// (protocol v1, checking), with races, fences, initialisation, bounds and barriers watched.
+// Place in the pipeline: tuner/session compiles a variant, asks here, and stores the answer at the level `simulated`, never as `device`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "simulator/launch/simulation.h"
+#include "tuner/device/gpu_worker.h"
+
+namespace kw::tuner {
+
+struct SimulatedOutcome {
+  /// kOk, kWrongResult (also for races and other findings that leave the result in doubt), kOutOfBounds, kHung (deadlock, livelock,
+  /// instruction budget). is_bit_stable compares two launches.
+  VerifyOutcome outcome;
+  std::vector<simulate::LaunchReport> reports;  ///< of the plan's launches, in order, both times
+  std::uint64_t num_warp_instructions = 0;
+  double seconds = 0;  ///< of the simulator alone
+  bool covers_all_blocks = true;
+};
+
+/// `job.cubin` is not used; `module` is the parsed PTX of the same source. Errors: forms that the simulator does not have
+/// (kNotSupported), a plan that does not fit the kernel, memory over the cap.
+Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::Module& module, const std::vector<InputFill>& inputs,
+                                          const std::vector<OutputSamples>& samples, const simulate::SimulationOptions& options);
+
+}  // namespace kw::tuner
