@@ -75,7 +75,7 @@ KW_HOST_DEVICE inline std::uint64_t special_element(TileFormat format, bool is_n
   const std::uint64_t sign = static_cast<std::uint64_t>(is_negative) << (format.exponent_bits + format.fraction_bits);
   const std::uint64_t infinity = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.fraction_bits;
   const std::uint64_t quiet_bit = std::uint64_t{1} << (format.fraction_bits - 1);
-  switch (hash >> 40 & 63) {
+  switch (hash >> 40 & 255) {
     case 0:
       return sign | infinity;  // for e4m3 the pattern of 256
     case 1:
@@ -138,8 +138,5 @@ KW_HOST_DEVICE inline std::uint64_t tile_element(ElementType type, TileStyle sty
   }
   return 0;
 }
-
-/// Running digest of result words, order matters.
-KW_HOST_DEVICE inline std::uint64_t digest_word(std::uint64_t digest, std::uint64_t word) { return mix_bits(digest ^ word); }
 
 }  // namespace kw::simulate

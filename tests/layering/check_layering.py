@@ -14,13 +14,14 @@ GENERATOR = ["base", "spec", "plan", "rewrite", "space", "lower", "emit"]  # eac
 DOORS = [
     (r"sqlite3\.h", ["db"]),
     (r"(clang|llvm)/", ["generator/rewrite"]),
-    (r"toml\+\+/", ["generator/spec"]),
+    (r"toml\+\+/", ["generator/spec", "simulator/launch"]),
     (r"boost/", ["tuner/cli"]),
     (r"catch2/", ["tests"]),
     (r"xxhash\.h", ["generator/base", "db"]),
     (r"zstd\.h", ["db"]),
     (r"cuda\.h", ["tests/tuner/device"]),  # our own declarations against the toolkit's, where it is
-    (r"(nvrtc|nvml|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|cuda_fp8)\.h", []),
+    (r"(cuda_fp16|cuda_bf16|cuda_fp8)\.h", ["tests/simulator/kernels"]),  # texts of kernels, compiled to PTX
+    (r"(nvrtc|nvml|cuda_runtime|cuda_runtime_api)\.h", []),
     (r"dlfcn\.h", ["tuner/device", "tuner/compile", "tests"]),
 ]
 MAX_LINES = 500
@@ -118,7 +119,7 @@ PLANTED = [
     ("db/a.cpp", SPDX + '#include "generator/spec/program.h"\n', "may include only"),
     ("tuner/cli/a.cpp", SPDX + "#include <sqlite3.h>\n", "only db may include"),
     ("generator/space/a.cpp", SPDX + "#include <clang/AST/AST.h>\n", "only generator/rewrite"),
-    ("generator/plan/a.cpp", SPDX + "#include <toml++/toml.h>\n", "only generator/spec"),
+    ("generator/plan/a.cpp", SPDX + "#include <toml++/toml.h>\n", "only generator/spec and simulator/launch"),
     ("tuner/compile/a.cpp", SPDX + "#include <nvrtc.h>\n", "only nothing"),
     ("tuner/session/a.cpp", SPDX + '#include "../b.h"\n', "without ../"),
     ("tuner/session/a.h", SPDX + "#include <fmt/format.h>\n", "fmt is for .cpp"),
