@@ -49,6 +49,8 @@ nlohmann::json to_json(const SimulationSummary& summary, const std::string& op) 
                      {"relative_norm_error", one.result.outcome.relative_norm_error},
                      {"warp_instructions", one.result.num_warp_instructions},
                      {"covers_all_blocks", one.result.covers_all_blocks},
+                     {"is_compared_with_device", one.is_compared},
+                     {"device_difference", one.device_difference},
                      {"reports", std::move(reports)}});
   }
   return {{"op", op},
@@ -82,23 +84,30 @@ Result<int> run_simulate(const Invocation& invocation) {
   described.add_options()("seed", po::value<std::string>(), "takes random legal variants by this seed instead of the model's best");
   described.add_options()("schedule", po::value<std::vector<std::string>>(),
                           "eager, lazy or random:SEED: when asynchronous copies take effect (may be repeated; default: all three)");
+  described.add_options()("problems", po::value<std::string>(), "small problems of each variant (default 3, at most 6)");
+  described.add_options()("compare-device", po::bool_switch(),
+                          "run each problem on the GPU too (--device auto or cuda:N), compare all outputs bit by bit");
   described.add_options()("fast", po::bool_switch(), "tensor-core sums in plain f32 instead of the hardware's exact sums");
   described.add_options()("report", po::value<std::string>(), "writes all cases and findings to this JSON file");
   described.add_options()("json", po::bool_switch(), "result as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "simulate", std::move(described), {"spec..."}));
   if (parsed.is_help) return 0;
-  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright simulate: give at least one spec file");
+  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "simulate: give at least one spec file");
   SimulateOptions options;
   KW_TRY(options.num_variants, count_from_text("variants", parsed.text("variants", "8"), kMaxVariants));
   KW_TRY(options.random_seed, count_from_text("seed", parsed.text("seed", "0"), UINT64_MAX));
   KW_TRY(options.schedules, schedules_of(parsed));
   options.tensor_mode = parsed.flag("fast") ? simulate::TensorMode::kFast : simulate::TensorMode::kExact;
+  KW_TRY(options.num_problems, count_from_text("problems", parsed.text("problems", "3"), 6));
+  options.compares_device = parsed.flag("compare-device");
   options.is_at_problem = parsed.has("set");
   if (!parsed.flag("json")) options.progress = make_progress(invocation, "simulate");
 
-  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed, "none"));
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed, options.compares_device ? "auto" : "none"));
+  if (options.compares_device && !services->has_device())
+    return fail(Stage::kCommandLine, Code::kDevice, "--compare-device needs a GPU: " + services->no_device_reason());
   nlohmann::json results = nlohmann::json::array();
-  std::size_t num_variants = 0, num_right = 0, num_unserved = 0;
+  std::size_t num_variants = 0, num_right = 0, num_unserved = 0, num_compared = 0, num_equal = 0;
   for (const std::string& path : parsed.list("spec")) {
     KW_TRY(const auto spec, load_spec_or_fail(path));
     KW_TRY(const auto problems, problems_of(*spec->program, parsed.list("set")));
@@ -107,6 +116,8 @@ Result<int> run_simulate(const Invocation& invocation) {
       num_variants += summary.num_variants;
       num_right += summary.num_right;
       num_unserved += summary.num_variants == 0 ? 1 : 0;
+      num_compared += summary.num_compared;
+      num_equal += summary.num_equal;
       results.push_back(to_json(summary, spec->program->name));
       if (parsed.flag("json")) continue;
       fmt::print("{}: {} of {} variants right in {} cases, {} refused by the compiler ({:.1f} M warp instructions, {:.1f} s)\n",
@@ -117,13 +128,17 @@ Result<int> run_simulate(const Invocation& invocation) {
       std::fflush(stdout);
     }
   }
-  const nlohmann::json whole = {{"variants", num_variants}, {"right", num_right}, {"problems", std::move(results)}};
+  const nlohmann::json whole = {
+      {"variants", num_variants}, {"right", num_right}, {"compared", num_compared}, {"equal", num_equal}, {"problems", std::move(results)}};
   if (parsed.has("report")) KW_TRY_VOID(write_file(parsed.text("report"), whole.dump(1) + "\n"));
   if (parsed.flag("json"))
     fmt::print("{}\n", whole.dump(1));
+  else if (options.compares_device)
+    fmt::print("{} of {} variants right, simulated for {}; outputs equal on {} in {} of {} cases\n", num_right, num_variants,
+               kw::to_text(services->arch()), services->device().limits.model_name, num_equal, num_compared);
   else
     fmt::print("{} of {} variants right, simulated for {}: not run on a device\n", num_right, num_variants, kw::to_text(services->arch()));
-  return num_right == num_variants && num_unserved == 0 ? 0 : 1;
+  return num_right == num_variants && num_unserved == 0 && num_equal == num_compared ? 0 : 1;
 }
 
 }  // namespace kw::tuner

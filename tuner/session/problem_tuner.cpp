@@ -220,7 +220,7 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
 }
 
 Result<bool> ProblemTuner::simulate_candidate(Candidate& candidate, db::TrialRow& trial) {
-  const auto data = verification_.at_small_problems(candidate.variant.plan);
+  const auto data = verification_.at_small_problems(candidate.variant.plan, SimulateOptions().num_problems);
   const auto module = simulate::parse_ptx(candidate.kernel->ptx, candidate.variant.id + ".ptx");
   if (data.empty() || !module) {
     trial.reason = "not simulated: " + (data.empty() ? "no small problem is legal" : module.error().message);

@@ -14,6 +14,7 @@
 
 #include "simulator/ptx/parser.h"
 #include "tuner/search/search.h"
+#include "tuner/verify/verify.h"
 
 namespace kw::tuner {
 namespace {
@@ -25,6 +26,7 @@ constexpr std::uint64_t kInputSeed = 29;                     // the same inputs 
 struct CompiledVariant {
   generator::Variant variant;
   std::optional<simulate::Module> module;
+  std::string cubin;
   std::vector<std::shared_ptr<const VerificationData>> data;
 };
 
@@ -75,6 +77,7 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
     CompiledVariant entry;
     KW_TRY(entry.module, simulate::parse_ptx(outcome.kernel.ptx, variants[i].id + ".ptx"));
     entry.variant = std::move(variants[i]);
+    entry.cubin = outcome.kernel.cubin;
     compiled.push_back(std::move(entry));
   }
   return compiled;
@@ -83,7 +86,7 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
 Status attach_data(const LoadedSpec& spec, const Problem& problem, const SimulateOptions& options, std::vector<CompiledVariant>& compiled) {
   VerificationSource source(*spec.program, problem, kInputSeed);
   for (CompiledVariant& entry : compiled) {
-    if (!options.is_at_problem) entry.data = source.at_small_problems(entry.variant.plan);
+    if (!options.is_at_problem) entry.data = source.at_small_problems(entry.variant.plan, options.num_problems);
     if (!entry.data.empty()) continue;
     KW_TRY(auto data, source.at_problem(0));
     entry.data.push_back(std::move(data));
@@ -91,20 +94,47 @@ Status attach_data(const LoadedSpec& spec, const Problem& problem, const Simulat
   return {};
 }
 
-Result<SimulatedCase> run_case(const generator::Variant& variant, const simulate::Module& module, const VerificationData& data,
-                               const simulate::Schedule& schedule, simulate::TensorMode tensor_mode) {
+KernelJob job_of(const generator::Variant& variant, const VerificationData& data, const std::string& cubin) {
   KernelJob job;
   job.label = variant.id;
+  job.cubin = cubin;
   job.plan = variant.plan;
   job.problem = data.problem;
   job.scalars = data.scalars;
+  return job;
+}
+
+Result<SimulatedCase> run_case(const generator::Variant& variant, const simulate::Module& module, const VerificationData& data,
+                               const simulate::Schedule& schedule, simulate::TensorMode tensor_mode) {
+  const KernelJob job = job_of(variant, data, "");
   simulate::SimulationOptions simulation;
   simulation.schedule = schedule;
   simulation.tensor_mode = tensor_mode;
   simulation.limits.max_warp_instructions = kMaxWarpInstructions;
-  SimulatedCase result{variant.id, data.problem.to_text(), schedule, {}};
+  SimulatedCase result;
+  result.variant = variant.id;
+  result.problem = data.problem.to_text();
+  result.schedule = schedule;
   KW_TRY(result.result, verify_simulated(job, module, data.fills, data.samples, simulation));
   return result;
+}
+
+/// Runs the cases of the first schedule on the device and compares what both computed.
+Status compare_with_device(const CompiledVariant& entry, const SimulateOptions& options, Services& services,
+                           std::vector<SimulatedCase>& cases) {
+  KW_TRY(GpuWorker * worker, services.gpu_worker());
+  for (std::size_t at = 0; at < entry.data.size(); ++at) {
+    SimulatedCase& one = cases[at * options.schedules.size()];
+    if (one.result.outputs.empty()) continue;
+    const KernelJob job = job_of(entry.variant, *entry.data[at], entry.cubin);
+    KW_TRY(const std::vector<OutputSamples> samples, exact_samples(job, one.result));
+    ++services.num_launches;
+    const VerifyReport report = verify(*worker, job, entry.data[at]->fills, samples);
+    one.is_compared = true;
+    if (report.outcome.status != TrialStatus::kOk)
+      one.device_difference = fmt::format("{}: {}", to_text(report.outcome.status), report.outcome.error);
+  }
+  return {};
 }
 
 /// Counts the right variants; of a wrong one the first failed case is told, and how many there are.
@@ -118,6 +148,10 @@ void judge(SimulationSummary& summary) {
     summary.num_warp_instructions += one.result.num_warp_instructions;
     Tally& tally = tallies[one.variant];
     ++tally.num_cases;
+    summary.num_compared += one.is_compared ? 1 : 0;
+    summary.num_equal += one.is_compared && one.device_difference.empty() ? 1 : 0;
+    if (!one.device_difference.empty())
+      summary.failures.push_back(fmt::format("{} at {}: the device differs: {}", one.variant, one.problem, one.device_difference));
     if (one.result.outcome.status == TrialStatus::kOk) continue;
     ++tally.num_wrong;
     if (tally.first_wrong == nullptr) tally.first_wrong = &one;
@@ -177,6 +211,7 @@ Result<SimulationSummary> simulate_problem(const LoadedSpec& spec, const Problem
   KW_TRY_VOID(attach_data(spec, problem, options, compiled));
   for (std::size_t i = 0; i < compiled.size(); ++i) {
     KW_TRY(std::vector<SimulatedCase> cases, simulate_variant(compiled[i].variant, *compiled[i].module, compiled[i].data, options));
+    if (options.compares_device) KW_TRY_VOID(compare_with_device(compiled[i], options, services, cases));
     std::move(cases.begin(), cases.end(), std::back_inserter(summary.cases));
     if (options.progress) options.progress("simulated", i + 1, compiled.size());
   }

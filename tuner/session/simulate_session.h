@@ -18,6 +18,8 @@ namespace kw::tuner {
 struct SimulateOptions {
   std::size_t num_variants = 8;   ///< fewer where fewer are legal
   std::uint64_t random_seed = 0;  ///< 0: the model's best, of different shapes; else random legal variants
+  std::size_t num_problems = 3;   ///< small problems of each variant, at most
+  bool compares_device = false;   ///< run each problem on the device too and compare all outputs, bit by bit
   bool is_at_problem = false;     ///< simulate at the problem itself, not at small ones derived from it
   std::vector<simulate::Schedule> schedules;
   simulate::TensorMode tensor_mode = simulate::TensorMode::kExact;
@@ -30,6 +32,8 @@ struct SimulatedCase {
   std::string problem;
   simulate::Schedule schedule;
   SimulatedOutcome result;
+  bool is_compared = false;       ///< the device ran it too
+  std::string device_difference;  ///< what differs there; empty: all outputs are equal
 };
 
 struct SimulationSummary {
@@ -39,7 +43,8 @@ struct SimulationSummary {
   std::vector<SimulatedCase> cases;
   std::vector<std::string> failures;  ///< a line for each wrong variant, and for each that did not compile
   std::uint64_t num_warp_instructions = 0;
-  double seconds = 0;  ///< wall time of the whole
+  std::size_t num_compared = 0, num_equal = 0;  ///< cases that ran on the device too
+  double seconds = 0;                           ///< wall time of the whole
 };
 
 /// The cases of one variant, on all cores: every problem of `data` on every schedule of `options`, in that order.

@@ -23,12 +23,13 @@ const std::vector<std::vector<std::int64_t>>& small_extents() {
   return lists;
 }
 
-/// Below most tiles' extents; and several tiles of the largest blocks, with a reduction that wraps the stages (the dims are taken in
-/// the order of their names, so that K comes before M and N).
+/// Below most tiles' extents; several tiles of the largest blocks, with a reduction that wraps the stages; then long along one axis each
+/// (the dims are taken in the order of their names, so that K comes before M and N).
 const std::vector<std::vector<std::vector<std::int64_t>>>& more_small_extents() {
   static const std::vector<std::vector<std::vector<std::int64_t>>> kinds = {
-      {{33, 17, 70}, {40, 24, 72}, {64, 32, 64}, {528, 24, 72}},
-      {{291, 133, 259}, {296, 136, 264}, {320, 192, 320}, {520, 136, 264}},
+      {{33, 17, 70}, {40, 24, 72}, {64, 32, 64}, {528, 24, 72}},     {{291, 133, 259}, {296, 136, 264}, {320, 192, 320}, {520, 136, 264}},
+      {{7, 201, 5}, {8, 200, 8}, {16, 208, 16}, {520, 200, 8}},      {{100, 1, 65}, {104, 8, 72}, {128, 16, 80}, {520, 8, 72}},
+      {{601, 33, 41}, {600, 40, 48}, {640, 64, 64}, {1032, 40, 48}},
   };
   return kinds;
 }
@@ -93,10 +94,14 @@ Result<std::shared_ptr<const VerificationData>> VerificationSource::at_small_pro
   return first_legal(plan, small_extents());
 }
 
-std::vector<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problems(const LaunchPlan& plan) {
-  std::vector<std::shared_ptr<const VerificationData>> all = {first_legal(plan, small_extents())};
-  for (const ExtentLists& lists : more_small_extents()) all.push_back(first_legal(plan, lists));
-  all.erase(std::remove(all.begin(), all.end(), nullptr), all.end());
+std::vector<std::shared_ptr<const VerificationData>> VerificationSource::at_small_problems(const LaunchPlan& plan, std::size_t max_count) {
+  std::vector<std::shared_ptr<const VerificationData>> all;
+  const auto add = [&](const ExtentLists& lists) {
+    auto data = all.size() < max_count ? first_legal(plan, lists) : nullptr;
+    if (data != nullptr && std::find(all.begin(), all.end(), data) == all.end()) all.push_back(std::move(data));
+  };
+  add(small_extents());
+  for (const ExtentLists& lists : more_small_extents()) add(lists);
   return all;
 }
 

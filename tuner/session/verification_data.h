@@ -29,8 +29,9 @@ class VerificationSource {
   /// Data at small extents that `plan` accepts, compared whole; null when no small problem is legal for the plan.
   Result<std::shared_ptr<const VerificationData>> at_small_problem(const LaunchPlan& plan);
   /// Data at several small problems that `plan` accepts, compared whole, for the simulator: off every tile grid, smaller than most
-  /// tiles, and several tiles by several blocks of the reduction. Fewer where fewer are legal; perhaps none.
-  std::vector<std::shared_ptr<const VerificationData>> at_small_problems(const LaunchPlan& plan);
+  /// tiles, several tiles by several blocks of the reduction, and shapes that are long along one axis. At most `max_count` (6 at most),
+  /// fewer where fewer are legal; perhaps none.
+  std::vector<std::shared_ptr<const VerificationData>> at_small_problems(const LaunchPlan& plan, std::size_t max_count);
 
  private:
   using ExtentLists = std::vector<std::vector<std::int64_t>>;

@@ -154,6 +154,11 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
     KW_TRY(const bool has_ended, launch_all(simulations[time], module, launches, result));
     addresses[time] = buffers.tensors;
     if (!has_ended) break;
+    for (const TensorStorage& tensor : tensors) {
+      if (!tensor.is_written() || time > 0) continue;
+      const std::span<const std::byte> bytes = simulations[0].bytes(buffers.tensors.at(tensor.name)).first(tensor.num_bytes);
+      result.outputs[tensor.name].assign(bytes.begin(), bytes.end());
+    }
   }
   judge_findings(result);
   for (const simulate::LaunchReport& report : result.reports) {
@@ -162,6 +167,30 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
   if (result.outcome.status == TrialStatus::kOk)
     judge_outputs(simulations[0], simulations[1], addresses[0], addresses[1], tensors, samples, result.outcome);
   return result;
+}
+
+Result<std::vector<OutputSamples>> exact_samples(const KernelJob& job, const SimulatedOutcome& simulated) {
+  KW_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
+  std::vector<OutputSamples> all;
+  for (const TensorStorage& tensor : tensors) {
+    const auto bytes = simulated.outputs.find(tensor.name);
+    if (bytes == simulated.outputs.end()) continue;
+    OutputSamples samples;
+    samples.tensor = tensor.name;
+    samples.dtype = tensor.dtype;
+    samples.rank = 1;
+    const std::vector<bool> is_covered = tensor.is_dense ? std::vector<bool>() : covered_elements(tensor);
+    for (std::int64_t offset = 0; offset < tensor.num_elements; ++offset) {
+      if (!tensor.is_dense && !is_covered[static_cast<std::size_t>(offset)]) continue;
+      samples.offsets.push_back(offset);
+      samples.coordinates.push_back(offset);
+      samples.values.push_back(
+          load_element(tensor.dtype, bytes->second.data() + offset * static_cast<std::int64_t>(size_bytes(tensor.dtype))));
+      samples.bounds.push_back(0);
+    }
+    all.push_back(std::move(samples));
+  }
+  return all;
 }
 
 }  // namespace kw::tuner

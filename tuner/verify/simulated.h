@@ -4,6 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "simulator/launch/simulation.h"
@@ -19,7 +22,12 @@ struct SimulatedOutcome {
   std::uint64_t num_warp_instructions = 0;
   double seconds = 0;  ///< of the simulator alone
   bool covers_all_blocks = true;
+  std::map<std::string, std::vector<std::byte>> outputs;  ///< by tensor, after the first launch; only when it ended
 };
+
+/// The simulated outputs as reference values for a device, each element, with no room for error: a device that differs in one bit
+/// (but for the sign of zero and the kind of NaN) is told apart by verify(). Errors: as tensor_storages().
+Result<std::vector<OutputSamples>> exact_samples(const KernelJob& job, const SimulatedOutcome& simulated);
 
 /// `job.cubin` is not used; `module` is the parsed PTX of the same source. Errors: forms that the simulator does not have
 /// (kNotSupported), a plan that does not fit the kernel, memory over the cap.
