@@ -2,10 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #ifdef KW_CATCH2_V3
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // version 2 has it at global scope
+/// Matches a text that holds `part`; version 2 calls it Contains, which means something else in version 3.
+inline auto contains_text(const std::string& part) { return Catch::Matchers::ContainsSubstring(part); }
 #else
 #include <catch2/catch.hpp>
+inline auto contains_text(const std::string& part) { return Catch::Matchers::Contains(part); }
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)

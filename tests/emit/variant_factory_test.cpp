@@ -11,7 +11,6 @@
 using namespace kw;
 using namespace kw::generator;
 using namespace kw::generator::testing;
-using Catch::Matchers::Contains;
 using Names = std::vector<std::string>;
 
 namespace {
@@ -46,7 +45,7 @@ TEST_CASE("the library finds both templates and knows them by name") {
 
 TEST_CASE("types that a template does not serve are refused with the rule and the types") {
   const std::string text = refusal("gemm_sm80_mma", matmul_bias_relu(DType::kF64));
-  CHECK_THAT(text, Contains("gemm_sm80_mma: A is f64, B is f64, accumulate is f32: element_types: "));
+  CHECK_THAT(text, contains_text("gemm_sm80_mma: A is f64, B is f64, accumulate is f32: element_types: "));
   std::vector<std::string> refusals;
   const auto factories = factories_for(library(), matmul_bias_relu(DType::kF64), Arch::kSm80, refusals);
   REQUIRE(factories.size() == 1);
@@ -57,7 +56,7 @@ TEST_CASE("types that a template does not serve are refused with the rule and th
 TEST_CASE("operands of two 16-bit types are refused by the tensor-core template") {
   Program program = matmul_bias_relu();
   program.tensors[1].dtype = DType::kBF16;
-  CHECK_THAT(refusal("gemm_sm80_mma", program), Contains("A is f16, B is bf16"));
+  CHECK_THAT(refusal("gemm_sm80_mma", program), contains_text("A is f16, B is bf16"));
   CHECK(VariantFactory::create(library(), *library().find("gemm_simt"), program, Arch::kSm80));
 }
 
@@ -65,7 +64,7 @@ TEST_CASE("an operand with an offset is refused by name") {
   Program program = matmul_bias_relu();
   const ExprRef shifted = call(Function::kAdd, {make_index("k"), number(3, DType::kI64)}, DType::kI64);
   program.statements[0].value = reduce(ReduceOp::kSum, {"k"}, read("A", {make_index("m"), shifted}) * read("B", Names{"n", "k"}));
-  CHECK_THAT(refusal("gemm_simt", program), Contains("operand A is read from element 3 on"));
+  CHECK_THAT(refusal("gemm_simt", program), contains_text("operand A is read from element 3 on"));
 }
 
 TEST_CASE("what no kernel makes yet is one refusal for all templates") {
@@ -74,7 +73,7 @@ TEST_CASE("what no kernel makes yet is one refusal for all templates") {
   std::vector<std::string> refusals;
   CHECK(factories_for(library(), program, Arch::kSm80, refusals).empty());
   REQUIRE(refusals.size() == 1);
-  CHECK_THAT(refusals[0], Contains("not made yet: softmax"));
+  CHECK_THAT(refusals[0], contains_text("not made yet: softmax"));
 }
 
 TEST_CASE("the context of a problem has the template's variables") {
@@ -100,10 +99,10 @@ TEST_CASE("a problem without a dim, or with a negative one, is an error that nam
   lacking.dims.erase("K");
   const auto without = factory.space_context(lacking, generic_device(Arch::kSm80));
   REQUIRE_FALSE(without);
-  CHECK_THAT(without.error().message, Contains("gives no value for K"));
+  CHECK_THAT(without.error().message, contains_text("gives no value for K"));
   const auto negative = factory.space_context(problem(-1, 16, 100), generic_device(Arch::kSm80));
   REQUIRE_FALSE(negative);
-  CHECK_THAT(negative.error().message, Contains("M = -1: must not be negative"));
+  CHECK_THAT(negative.error().message, contains_text("M = -1: must not be negative"));
 }
 
 TEST_CASE("the example has at least 300 configs on every architecture that run with wide copies") {
@@ -131,7 +130,7 @@ TEST_CASE("[tune] values reach the space of the template that has them") {
   REQUIRE(typo);
   const auto space = ConfigSpace::enumerate(*typo);
   REQUIRE_FALSE(space);
-  CHECK_THAT(space.error().message, Contains("did you mean STAGES?"));
+  CHECK_THAT(space.error().message, contains_text("did you mean STAGES?"));
 }
 
 TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
@@ -141,7 +140,7 @@ TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
   const LaunchPlan& plan = variant->plan;
   REQUIRE(plan.launches.size() == 1);
   CHECK(plan.launches[0].kernel == variant->id);
-  CHECK_THAT(variant->source, Contains(variant->id + "("));
+  CHECK_THAT(variant->source, contains_text(variant->id + "("));
   const IntBindings bindings = problem(1000, 4096, 4096).bindings(plan);
   CHECK(*plan.launches[0].grid[0].evaluate(bindings) == 8 * 32);
   CHECK(*problem(0, 4096, 4096).bindings(plan).find("M") == std::pair<const std::string, std::int64_t>{"M", 0});
@@ -151,7 +150,7 @@ TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
   REQUIRE(names.size() >= 4);
   CHECK(Names(names.begin(), names.begin() + 4) == Names{"A", "B", "problem", "epilogue"});
   CHECK(first_broken_constraint(plan, problem(1000, 4096, 4096)).empty());
-  CHECK_THAT(first_broken_constraint(plan, problem(1000, 4096, 4097)), Contains("a_vector_alignment"));
+  CHECK_THAT(first_broken_constraint(plan, problem(1000, 4096, 4097)), contains_text("a_vector_alignment"));
   CHECK(to_json(*launch_plan_from_json(to_json(plan))) == to_json(plan));
 }
 
@@ -166,7 +165,8 @@ TEST_CASE("a tensor with strides given at launch keeps them as variables of the 
   const auto stride = std::find_if(fields.begin(), fields.end(), [](const PlanField& field) { return field.name == "bias_stride_n"; });
   REQUIRE(stride != fields.end());
   CHECK(stride->value.to_text() == "bias.stride0");
-  CHECK_THAT(variant->source, Contains("load_vector<kVec>(args.bias + n * args.bias_stride_n, args.bias_stride_n, count, bias_values);"));
+  CHECK_THAT(variant->source,
+             contains_text("load_vector<kVec>(args.bias + n * args.bias_stride_n, args.bias_stride_n, count, bias_values);"));
 }
 
 TEST_CASE("a config that is not of the template is an error") {
@@ -175,5 +175,5 @@ TEST_CASE("a config that is not of the template is an error") {
   config.values.erase("BLOCK_M");
   const auto lacking = factory.emit(config);
   REQUIRE_FALSE(lacking);
-  CHECK_THAT(lacking.error().message, Contains("the config has no value for BLOCK_M"));
+  CHECK_THAT(lacking.error().message, contains_text("the config has no value for BLOCK_M"));
 }

@@ -207,12 +207,12 @@ TEST_CASE("an index tensor gets the extent of the axis it indexes; inside an exp
   program.statements[0].value = build::read("x", {shifted, make_index("k")});
   const Status refused = check_input_fills(program, problem);
   REQUIRE_FALSE(refused.has_value());
-  CHECK_THAT(refused.error().message, Catch::Matchers::Contains("tensor i") && Catch::Matchers::Contains("range"));
+  CHECK_THAT(refused.error().message, contains_text("tensor i") && contains_text("range"));
 
   program.tensors[1].properties.range_low = 0;
   program.tensors[1].properties.range_high = 8;  // 8 + 1 is outside
   fills = input_fills(program, problem, 4);
   const auto outside = reference_samples(program, problem, fills, {}, 1000, 1, 1);
   REQUIRE_FALSE(outside.has_value());
-  CHECK_THAT(outside.error().message, Catch::Matchers::Contains("x: subscript 9 of axis 0 is outside [0, 9)"));
+  CHECK_THAT(outside.error().message, contains_text("x: subscript 9 of axis 0 is outside [0, 9)"));
 }
