@@ -150,7 +150,9 @@ Reply ChildProcess::wait(std::chrono::milliseconds limit, const std::function<bo
     if (count > 0) {
       pending_.append(buffer, static_cast<std::size_t>(count));
     } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-      return Reply{.kind = ReplyKind::kDied, .message = {}, .how_died = reap(std::chrono::seconds(5))};
+      Reply reply{.kind = ReplyKind::kDied, .message = {}, .how_died = reap(std::chrono::seconds(5))};
+      if (is_reaped_ && WIFSIGNALED(exit_status_)) reply.signal = WTERMSIG(exit_status_);
+      return reply;
     }
   }
 }

@@ -21,6 +21,7 @@ struct Reply {
   ReplyKind kind = ReplyKind::kDied;
   Message message;       ///< kAnswered
   std::string how_died;  ///< kDied: "killed by signal 6 (Aborted)", "exit code 1"
+  int signal = 0;        ///< kDied: the signal that ended it, 0 when none did
 };
 
 class ChildProcess {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -106,6 +107,7 @@ class Pool final : public CompilePool {
     options.insert(options.end(), request.options.begin(), request.options.end());
     request.options = std::move(options);
     const std::string key = cubin_key(request, options_.nvrtc);
+    if (!request.uses_cache) return compile_in_child(slot, request, key);
     if (std::optional<CompiledKernel> cached = cache_.find(key)) return judged(std::move(*cached));
     // Another process may be compiling the same kernel: wait for it, at most as long as a compile may take.
     const Clock::time_point give_up = Clock::now() + options_.time_limit;
@@ -153,7 +155,8 @@ class Pool final : public CompilePool {
     kernel.log = std::move(answer.blobs[2]);
     kernel.compile_ms = answer.head.value("compile_ms", 0.0);
     if (!answer.head.value("ok", false)) {
-      CompileOutcome outcome = failed(TrialStatus::kCompileFailed, first_complaint(kernel.log));
+      CompileOutcome outcome =
+          failed(TrialStatus::kCompileFailed, first_complaint(kernel.log), answer.head.value("is_toolchain_fault", false));
       if (outcome.error.empty()) outcome.error = answer.head.value("code", "");
       outcome.kernel = std::move(kernel);
       return outcome;
@@ -164,7 +167,7 @@ class Pool final : public CompilePool {
       outcome.kernel = std::move(kernel);
       return outcome;
     }
-    {
+    if (request.uses_cache) {
       const std::lock_guard lock(mutex_);
       cache_.insert(kernel);
     }
@@ -188,7 +191,9 @@ class Pool final : public CompilePool {
       outcome = failed(TrialStatus::kCompileCrashed, fmt::format("compile: {} MiB resident: all compilers together may use {} MiB",
                                                                  slot.resident_bytes >> 20, options_.memory_limit_bytes >> 20));
     } else {
-      outcome = failed(TrialStatus::kCompileCrashed, fmt::format("compile: the compiler {}", reply.how_died));
+      // SIGKILL and SIGTERM come from outside (a person, the kernel short of memory), whatever was compiled.
+      outcome = failed(TrialStatus::kCompileCrashed, fmt::format("compile: the compiler {}", reply.how_died),
+                       reply.signal == SIGKILL || reply.signal == SIGTERM);
     }
     outcome.kernel.log = slot.child->error_output();
     return outcome;
@@ -267,6 +272,21 @@ Status check_arch(const NvrtcInfo& nvrtc, Arch arch) {
       Stage::kCompile, Code::kToolchain,
       fmt::format("{}: NVRTC {} ({}) does not compile for it, only for {}: install a newer CUDA toolkit or run scripts/fetch_nvrtc.sh",
                   to_text(arch), nvrtc.version_text(), nvrtc.library_path, fmt::join(known, " ")));
+}
+
+Status check_compiler(CompilePool& pool, Arch arch) {
+  CompileRequest request;
+  request.source = "extern \"C\" __global__ void probe() {}\n";
+  request.arch = arch;
+  request.kernel_name = "probe";
+  request.uses_cache = false;
+  const CompileOutcome outcome = pool.submit(std::move(request)).get();
+  if (outcome.status == TrialStatus::kOk) return {};
+  return fail(Error{Stage::kCompile,
+                    Code::kToolchain,
+                    fmt::format("NVRTC does not compile even an empty kernel for {}: {}", to_text(arch), outcome.error),
+                    {},
+                    outcome.kernel.log});
 }
 
 Result<std::unique_ptr<CompilePool>> CompilePool::start(CompilePoolOptions options) {

@@ -24,7 +24,8 @@ Message compile_one(const CompileFunction& compile, const Message& question) {
   NvrtcResult result = compile(job);
   const double compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   Message answer;
-  answer.head = {{"ok", result.is_ok}, {"code", result.code_text}, {"compile_ms", compile_ms}};
+  answer.head = {
+      {"ok", result.is_ok}, {"code", result.code_text}, {"is_toolchain_fault", result.is_toolchain_fault}, {"compile_ms", compile_ms}};
   answer.blobs = {std::move(result.cubin), std::move(result.ptx), std::move(result.log)};
   return answer;
 }

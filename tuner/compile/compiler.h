@@ -35,6 +35,7 @@ struct CompileRequest {
   std::string kernel_name;
   std::vector<std::string> options;  ///< besides --gpu-architecture, -std=c++20 and the ptxas report
   bool wants_ptx = false;
+  bool uses_cache = true;  ///< false: compiled even when the cache has it, and not kept
 };
 
 struct CompiledKernel {
@@ -53,7 +54,8 @@ struct CompileOutcome {
   TrialStatus status = TrialStatus::kOk;  ///< kOk, kCompileFailed, kCompileCrashed, kCompileTimeout, kSpillsRefused
   std::string error;                      ///< first line of the compiler's complaint
   CompiledKernel kernel;
-  bool is_transient = false;  ///< not the variant's fault (the worker did not start, the pool was stopped): no ban
+  /// Not the variant's fault (the worker did not start or was killed from outside, NVRTC has no memory, the pool was stopped): no ban.
+  bool is_transient = false;
 };
 
 /// Whether this NVRTC compiles for `arch`. Error kToolchain: names both, and how to get a newer one.
@@ -70,6 +72,10 @@ struct CompilePoolOptions {
   int compiles_per_worker = 500;  ///< then a fresh process: the compiler's memory stays flat
   std::string worker_command;     ///< path of this executable; started as `<path> __compile-worker`
 };
+
+class CompilePool;
+/// Compiles an empty kernel, past the cache. Error kToolchain: no compile succeeds, so a variant's failure is not the variant's.
+Status check_compiler(CompilePool& pool, Arch arch);
 
 /// Persistent child processes, one compile at a time each. Thread-safe.
 class CompilePool {

@@ -29,6 +29,7 @@ constexpr char kMagic[] = "KWCUBIN1";
 constexpr std::size_t kHashBytes = 32;
 constexpr std::size_t kHeaderBytes = sizeof kMagic - 1 + kHashBytes;
 constexpr std::chrono::hours kStaleTemporaryAge{1};
+constexpr off_t kMaxEntryBytes = off_t{1} << 30;  // far above any cubin: a larger file is none of ours
 
 std::string pack(const CompiledKernel& kernel) {
   Message message;
@@ -42,6 +43,27 @@ std::string pack(const CompiledKernel& kernel) {
   message.blobs = {kernel.cubin, kernel.ptx, kernel.log};
   const std::string frame = encode(message);
   return kMagic + hash_hex(frame) + frame;
+}
+
+/// The whole file, or nothing: what is no regular file (a folder, a FIFO that would wait for a writer) or does not read is a miss.
+std::optional<std::string> read_regular_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return std::nullopt;
+  struct stat facts{};
+  std::optional<std::string> text;
+  if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= kMaxEntryBytes) {
+    text.emplace(static_cast<std::size_t>(facts.st_size), '\0');
+    std::size_t done = 0;
+    while (done < text->size()) {
+      const ssize_t count = read(file, text->data() + done, text->size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    if (done < text->size()) text.reset();
+  }
+  close(file);
+  return text;
 }
 
 std::optional<CompiledKernel> unpack(const std::string& key, const std::string& text) {
@@ -104,10 +126,9 @@ std::string CubinCache::entry_path(const std::string& key) const { return fmt::f
 std::optional<CompiledKernel> CubinCache::find(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
   const std::string path = entry_path(key);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::optional<CompiledKernel> kernel = unpack(key, text);
+  const std::optional<std::string> text = read_regular_file(path);
+  if (!text) return std::nullopt;
+  std::optional<CompiledKernel> kernel = unpack(key, *text);
   if (kernel) {
     utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // the time of last use decides what is evicted
   } else {
@@ -132,7 +153,10 @@ void CubinCache::insert(const CompiledKernel& kernel) {
       return;
     }
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+  if (rename(temporary.c_str(), path.c_str()) != 0) {  // for example a folder of that name
+    unlink(temporary.c_str());
+    return;
+  }
   inserted_bytes_ += static_cast<std::int64_t>(text.size());
   if (inserted_bytes_ > quota_bytes_ / 16) evict();
 }

@@ -36,7 +36,7 @@ class CubinCache {
   /// Makes the folder. Error kIo when it cannot be written. An empty folder name gives a cache that is always empty.
   static Result<CubinCache> open(const std::string& folder, std::int64_t quota_bytes);
 
-  /// The entry with is_from_cache set, or nothing (also when it is damaged: it is removed then).
+  /// The entry with is_from_cache set, or nothing: also when it is damaged (it is removed then), is no regular file, or does not read.
   std::optional<CompiledKernel> find(const std::string& key) const;
   /// Failures are not errors: the kernel is there, only the next run compiles again.
   void insert(const CompiledKernel& kernel);

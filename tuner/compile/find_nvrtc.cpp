@@ -1,5 +1,5 @@
-// Finds NVRTC: $KERNELWRIGHT_NVRTC, then a CUDA toolkit, then the private folder of the PyPI wheel. The library is loaded once to
-// ask its version and targets. KERNELWRIGHT_HIDE_TOOLKIT=1 skips the toolkit (a test build that must do without).
+// Finds NVRTC: $KERNELWRIGHT_NVRTC, then a CUDA toolkit, then the private folder of the PyPI wheel. A short-lived child
+// loads the library to ask its version and targets. KERNELWRIGHT_HIDE_TOOLKIT=1 skips the toolkit (a test build that must do without).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "tuner/compile/compiler.h"
-#include "tuner/compile/nvrtc_api.h"
+#include "tuner/compile/nvrtc_probe.h"
 
 namespace kw::tuner {
 namespace {
@@ -63,7 +63,8 @@ std::vector<std::string> toolkit_folders() {
 /// <data folder>/kernelwright/nvrtc/<version>/..., newest version first. The wheel keeps its libraries some folders down.
 std::vector<std::string> wheel_folders() {
   std::string data = environment("XDG_DATA_HOME");
-  if (data.empty()) data = environment("HOME") + "/.local/share";
+  const std::string home = environment("HOME");
+  if (!data.starts_with('/')) data = home.empty() ? "." : home + "/.local/share";
   const fs::path root = fs::path(data) / "kernelwright" / "nvrtc";
   std::vector<std::string> folders;
   std::error_code ignored;
@@ -89,9 +90,9 @@ std::vector<Place> places_to_look() {
 }
 
 Result<NvrtcInfo> ask(const std::string& path, const std::string& origin) {
-  KW_TRY(const std::unique_ptr<NvrtcLibrary> library, NvrtcLibrary::load(path));
-  NvrtcInfo info{.library_path = path, .major = library->major(), .minor = library->minor(), .origin = origin, .arches = {}};
-  const std::vector<int> capabilities = library->compute_capabilities();
+  KW_TRY(const NvrtcFacts facts, probe_nvrtc(path));
+  NvrtcInfo info{.library_path = path, .major = facts.major, .minor = facts.minor, .origin = origin, .arches = {}};
+  const std::vector<int>& capabilities = facts.compute_capabilities;
   for (const Arch arch : all_arches()) {
     if (std::find(capabilities.begin(), capabilities.end(), compute_capability(arch)) != capabilities.end()) info.arches.push_back(arch);
   }

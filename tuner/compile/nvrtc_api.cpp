@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using Program = struct OpaqueNvrtcProgram*;
 constexpr int kSuccess = 0;
+constexpr int kMaxArches = 1000;                               // NVRTC 13 knows 12 of them: a larger number is a library gone wrong
+constexpr int kNoMemory = 1, kNoProgram = 2, kNoBuiltins = 7;  // nvrtcResult values that no source is to blame for
 
 /// Signatures from the NVRTC documentation; stable since CUDA 11.1 (nvrtcGetCUBIN).
 struct Calls {
@@ -71,7 +73,7 @@ class LoadedNvrtc final : public NvrtcLibrary {
 
   std::vector<int> compute_capabilities() const override {
     int count = 0;
-    if (calls_.num_arches(&count) != kSuccess || count <= 0) return {};
+    if (calls_.num_arches(&count) != kSuccess || count <= 0 || count > kMaxArches) return {};
     std::vector<int> result(static_cast<std::size_t>(count));
     if (calls_.arches(result.data()) != kSuccess) result.clear();
     return result;
@@ -95,7 +97,11 @@ class LoadedNvrtc final : public NvrtcLibrary {
       while (!result.ptx.empty() && result.ptx.back() == '\0') result.ptx.pop_back();
     }
     result.is_ok = code == kSuccess && !result.cubin.empty();
-    if (!result.is_ok) result.code_text = calls_.error_text(code);
+    if (!result.is_ok) {
+      const char* text = calls_.error_text(code);
+      result.code_text = text != nullptr ? text : fmt::format("NVRTC error {}", code);
+      result.is_toolchain_fault = code == kNoMemory || code == kNoProgram || code == kNoBuiltins;
+    }
     if (program != nullptr) calls_.destroy(&program);
     return result;
   }

@@ -1,5 +1,5 @@
 // The door to NVRTC: own declarations of the few calls, loaded at run time, so that the tool builds without a CUDA toolkit.
-// Used in the compile worker and in the short look of find_nvrtc(); no other file knows an NVRTC name.
+// Used in the compile worker and in the child of probe_nvrtc(); no other file knows an NVRTC name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,6 +16,7 @@ struct NvrtcResult {
   bool is_ok = false;
   std::string code_text;  ///< "NVRTC_ERROR_COMPILATION" when it is not ok
   std::string log, cubin, ptx;
+  bool is_toolchain_fault = false;  ///< no memory, no builtins, no program: whatever the source says
 };
 
 class NvrtcLibrary {

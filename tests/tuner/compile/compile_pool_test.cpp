@@ -105,6 +105,24 @@ TEST_CASE("a compiler that crashes costs one variant and its words are kept") {
   CHECK(compile(*pool, "two").status == TrialStatus::kOk);
 }
 
+TEST_CASE("what no source is to blame for is transient, and the probe still tells that the compiler works") {
+  const test::ScratchFolder folder;
+  CompilePoolOptions options = options_with(1);
+  options.cache_folder = folder.path();
+  const auto pool = *CompilePool::start(options);
+  CHECK(compile(*pool, "KILLED").is_transient);
+  const CompileOutcome no_memory = compile(*pool, "NO_MEMORY");
+  CHECK(no_memory.status == TrialStatus::kCompileFailed);
+  CHECK(no_memory.error == "NVRTC_ERROR_OUT_OF_MEMORY");
+  CHECK(no_memory.is_transient);
+  CHECK_FALSE(compile(*pool, "ERROR").is_transient);
+  CHECK(check_compiler(*pool, kw::Arch::kSm80));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) CHECK(entry.path().extension() != ".cubin");
+  const auto wrong_arch = check_compiler(*pool, kw::Arch::kSm120);
+  REQUIRE_FALSE(wrong_arch);
+  CHECK(wrong_arch.error().code == kw::Code::kToolchain);
+}
+
 TEST_CASE("a worker that dies of what it did before does not cost the variant") {
   const auto pool = *CompilePool::start(options_with(1));
   CHECK(compile(*pool, "one").status == TrialStatus::kOk);

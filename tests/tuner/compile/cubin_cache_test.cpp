@@ -98,6 +98,23 @@ TEST_CASE("a damaged, cut or exchanged entry is a miss and is removed") {
   CHECK_FALSE(fs::exists(path));
 }
 
+TEST_CASE("an entry that is a folder or a FIFO is a miss at once, and an insert over a folder leaves no temporary file") {
+  const test::ScratchFolder folder;
+  CubinCache cache = *CubinCache::open(folder.path(), 1 << 20);
+  cache.insert(sample_kernel(key_of(0)));
+  const fs::path path = only_entry(folder.path());
+  fs::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK_FALSE(cache.find(key_of(0)).has_value());  // does not wait for a writer
+  fs::remove(path);
+  fs::create_directory(path);
+  std::ofstream(path / "inside") << "text";
+  CHECK_FALSE(cache.find(key_of(0)).has_value());
+  cache.insert(sample_kernel(key_of(0)));
+  CHECK_FALSE(cache.find(key_of(0)).has_value());
+  CHECK(std::distance(fs::directory_iterator(path.parent_path()), fs::directory_iterator()) == 1);
+}
+
 TEST_CASE("the quota drops what was used longest ago") {
   const test::ScratchFolder folder;
   CubinCache cache = *CubinCache::open(folder.path(), 1 << 20);

@@ -1,5 +1,6 @@
 // A compile worker with a scripted compiler: words in the source say what goes wrong. Host tests of the pool run against it.
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@ kw::tuner::NvrtcResult scripted_compile(const kw::tuner::CompileJob& job) {
     std::fputs("planted abort in the compiler\n", stderr);
     std::abort();
   }
+  if (says(job.source, "KILLED")) raise(SIGKILL);
   if (says(job.source, "DIES_WHEN_WORN") && num_compiles > 1) _exit(3);
   if (says(job.source, "HANG")) {
     // A grandchild that outlives its parent must be killed with the group.
@@ -38,14 +40,20 @@ kw::tuner::NvrtcResult scripted_compile(const kw::tuner::CompileJob& job) {
   }
   if (says(job.source, "PRINT")) std::puts("a compiler that prints to standard output");
   kw::tuner::NvrtcResult result;
+  if (says(job.source, "NO_MEMORY")) {
+    result.code_text = "NVRTC_ERROR_OUT_OF_MEMORY";
+    result.is_toolchain_fault = true;
+    return result;
+  }
   if (says(job.source, "ERROR")) {
     result.code_text = "NVRTC_ERROR_COMPILATION";
     result.log = "kernel.cu(1): warning: odd\nkernel.cu(2): error: identifier \"x\" is undefined\n";
     return result;
   }
   result.is_ok = true;
-  result.cubin = kw::tuner::test::fake_cubin(says(job.source, "OTHER_NAME") ? "other" : "k", job.source + std::to_string(getpid()));
-  result.log = kw::tuner::test::ptxas_report("k", 40, says(job.source, "SPILL") ? 16 : 0);
+  const char* name = says(job.source, "OTHER_NAME") ? "other" : says(job.source, "probe()") ? "probe" : "k";
+  result.cubin = kw::tuner::test::fake_cubin(name, job.source + std::to_string(getpid()));
+  result.log = kw::tuner::test::ptxas_report(name, 40, says(job.source, "SPILL") ? 16 : 0);
   if (says(job.source, "SERIALIZED"))
     result.log += "ptxas info : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized\n";
   std::this_thread::sleep_for(std::chrono::milliseconds(says(job.source, "SLOW") ? 300 : 1));

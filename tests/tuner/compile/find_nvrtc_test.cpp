@@ -1,11 +1,13 @@
 // Where NVRTC is looked for, and what is said when it is not there.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/catch.h"
 #include "tests/tuner/compile/scratch_folder.h"
 #include "tuner/compile/compiler.h"
+#include "tuner/compile/nvrtc_probe.h"
 
 using namespace kw::tuner;
 
@@ -47,6 +49,47 @@ TEST_CASE("KERNELWRIGHT_NVRTC is the only place looked at, and a file that is no
   REQUIRE_FALSE(info.has_value());
   CHECK(info.error().message.find(folder.path() + "/libnvrtc.so.12") != std::string::npos);
   CHECK(info.error().message.find("/usr/local/cuda") == std::string::npos);
+}
+
+TEST_CASE("a library that spins, ends the process or is cut short is named, and this process lives") {
+  const test::ScratchFolder folder;
+  const std::string library = folder.path() + "/libnvrtc.so.13";
+  std::filesystem::copy_file(KW_FAKE_NVRTC, library);
+  {
+    const ScopedVariable mode("FAKE_NVRTC", "spin");
+    const auto facts = probe_nvrtc(library, std::chrono::milliseconds(1000));
+    REQUIRE_FALSE(facts.has_value());
+    CHECK(facts.error().message == library + ": cannot be used as NVRTC: it did not load within 1 s");
+  }
+  const std::string other = folder.path() + "/other.so";
+  std::filesystem::copy_file(KW_FAKE_NVRTC, other);
+  {
+    const ScopedVariable mode("FAKE_NVRTC", "exit");
+    CHECK(probe_nvrtc(other).error().message.find("ends this program") != std::string::npos);
+  }
+  // Cut after its headers: the loader maps pages that the file does not have.
+  const std::string cut = folder.path() + "/cut.so";
+  std::filesystem::copy_file(KW_FAKE_NVRTC, cut);
+  std::filesystem::resize_file(cut, 4096);
+  const auto facts = probe_nvrtc(cut);
+  REQUIRE_FALSE(facts.has_value());
+  CHECK(facts.error().code == kw::Code::kToolchain);
+  CHECK(facts.error().message.find(cut) != std::string::npos);
+}
+
+TEST_CASE("the answer of a library is kept, and an absurd number of targets is none") {
+  const test::ScratchFolder folder;
+  const std::string library = folder.path() + "/libnvrtc.so.13";
+  std::filesystem::copy_file(KW_FAKE_NVRTC, library);
+  const auto facts = probe_nvrtc(library);
+  REQUIRE(facts.has_value());
+  CHECK(facts->major == 13);
+  CHECK(facts->compute_capabilities == std::vector<int>{80, 90});
+  const ScopedVariable mode("FAKE_NVRTC", "many");
+  CHECK(probe_nvrtc(library)->compute_capabilities.size() == 2);  // not asked again
+  const std::string other = folder.path() + "/other.so";
+  std::filesystem::copy_file(KW_FAKE_NVRTC, other);
+  CHECK(probe_nvrtc(other)->compute_capabilities.empty());
 }
 
 TEST_CASE("an NVRTC too old for the target is refused with both names") {
