@@ -1,14 +1,15 @@
 -- Garbage collection: takes cubins, logs and sources from losers. A trial keeps its texts when it is among the best `keep_best` of its
--- group, or not older than `oldest_s` (both from temp.collect_limit, filled by db/maintenance.cpp). Rows, launch plans and
+-- group, or not older than `oldest_s` (both from temp.collect_limit, filled by db/maintenance.cpp). The first of a group, measured or
+-- predicted, is no loser: it always stays. Rows, launch plans and
 -- times stay: the history of a search is small, its artefacts are not.
 -- SPDX-License-Identifier: Apache-2.0
 
 CREATE TEMP TABLE kept_trial AS
 SELECT trial_id FROM main.trial, temp.collect_limit WHERE unix_time_s >= oldest_s
 UNION
-SELECT trial_id FROM main.ranked_trial, temp.collect_limit WHERE place <= keep_best
+SELECT trial_id FROM main.ranked_trial, temp.collect_limit WHERE place <= max(keep_best, 1)
 UNION
-SELECT trial_id FROM main.ranked_prediction, temp.collect_limit WHERE place <= keep_best;
+SELECT trial_id FROM main.ranked_prediction, temp.collect_limit WHERE place <= max(keep_best, 1);
 
 UPDATE main.binary SET cubin_hash = NULL, log_hash = NULL
 WHERE (cubin_hash IS NOT NULL OR log_hash IS NOT NULL)

@@ -204,6 +204,33 @@ TEST_CASE("garbage collection takes the losers' texts and keeps rows, winners an
   CHECK_FALSE((*database->find_trial(again.key))->binary.cubin.empty());
 }
 
+TEST_CASE("garbage collection that keeps nothing still keeps the winner and the best prediction") {
+  const TemporaryFolder folder;
+  const auto database = open_or_throw(folder.file("t.db"));
+  for (int number = 1; number <= 4; ++number) {
+    TrialRecord predicted = make_record(20 + number, 0);
+    predicted.trial.status = TrialStatus::kPredicted;
+    predicted.trial.median_us = 0;
+    predicted.key.variant.predicted_us = 10 - number;
+    predicted.key.problem.dims_text = "K=2,M=2,N=2";
+    for (const TrialRecord& record : {make_record(number, 10 + number), predicted}) record_or_throw(*database, record);
+  }
+  REQUIRE(database->collect_garbage(0, 0));
+  const auto has_texts = [&](const TrialRecord& record) {
+    const auto found = database->trials_of(record.key);
+    REQUIRE(found);
+    for (const TrialRecord& one : *found)
+      if (one.key.variant.config == record.key.variant.config) return !one.key.variant.source.empty() && !one.binary.cubin.empty();
+    return false;
+  };
+  CHECK(has_texts(make_record(1)));
+  CHECK_FALSE(has_texts(make_record(2)));
+  TrialRecord best = make_record(24), other = make_record(21);
+  best.key.problem.dims_text = other.key.problem.dims_text = "K=2,M=2,N=2";
+  CHECK(has_texts(best));
+  CHECK_FALSE(has_texts(other));
+}
+
 TEST_CASE("info counts rows") {
   const TemporaryFolder folder;
   fill(folder.file("t.db"), 1, 3);
