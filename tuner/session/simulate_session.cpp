@@ -20,6 +20,7 @@ namespace kw::tuner {
 namespace {
 
 constexpr std::uint64_t kMaxWarpInstructions = 100'000'000;  // a minute or two; a small problem needs less than one of these millions
+constexpr double kMaxFlops = 1e8;        // of a problem that is simulated though it is no small one made for that
 constexpr std::uint64_t kInputSeed = 29;                     // the same inputs every time: a finding is found again
 
 /// A variant with its parsed PTX, and the data of the problems it is run on.
@@ -83,11 +84,19 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
   return compiled;
 }
 
-Status attach_data(const LoadedSpec& spec, const Problem& problem, const SimulateOptions& options, std::vector<CompiledVariant>& compiled) {
+/// Small problems for each variant; where none is legal, the problem itself if that is small too, else the variant is not simulated.
+Status attach_data(const LoadedSpec& spec, const Problem& problem, const SimulateOptions& options, Services& services,
+                   std::vector<CompiledVariant>& compiled, SimulationSummary& summary) {
   VerificationSource source(*spec.program, problem, kInputSeed);
+  KW_TRY(const generator::WorkCounts work, generator::count_work(*spec.program, problem, services.limits().l2_bytes));
   for (CompiledVariant& entry : compiled) {
     if (!options.is_at_problem) entry.data = source.at_small_problems(entry.variant.plan, options.num_problems);
     if (!entry.data.empty()) continue;
+    if (!options.is_at_problem && work.flops > kMaxFlops) {
+      ++summary.num_refused;
+      summary.failures.push_back(fmt::format("{}: not simulated: no small problem is legal for it", entry.variant.id));
+      continue;
+    }
     KW_TRY(auto data, source.at_problem(0));
     entry.data.push_back(std::move(data));
   }
@@ -208,7 +217,7 @@ Result<SimulationSummary> simulate_problem(const LoadedSpec& spec, const Problem
   KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
   KW_TRY(std::vector<generator::Variant> variants, choose_variants(space, options));
   KW_TRY(std::vector<CompiledVariant> compiled, compile_variants(std::move(variants), services, summary));
-  KW_TRY_VOID(attach_data(spec, problem, options, compiled));
+  KW_TRY_VOID(attach_data(spec, problem, options, services, compiled, summary));
   for (std::size_t i = 0; i < compiled.size(); ++i) {
     KW_TRY(std::vector<SimulatedCase> cases, simulate_variant(compiled[i].variant, *compiled[i].module, compiled[i].data, options));
     if (options.compares_device) KW_TRY_VOID(compare_with_device(compiled[i], options, services, cases));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kSeedsPerProblem = 4;    // fresh inputs rotate over the checks of a run; each costs one reference
 constexpr std::int64_t kMaxSamples = 4096;     // protocol v1, checking
+constexpr std::int64_t kSmallDim = 8;          // a dim this small (a batch) stays as it is in a small problem
 constexpr double kLaunchScalarValue = 0.8125;  // exact in every float type, and not a neutral value
 
 int num_reference_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
@@ -38,7 +39,8 @@ Problem shrink(const generator::Program& program, const Problem& problem, const 
   Problem small = problem;
   small.strides.clear();
   std::size_t next = 0;
-  for (auto& [name, value] : small.dims) value = std::min(value, extents[next++ % extents.size()]);
+  for (auto& [name, value] : small.dims)
+    if (value > kSmallDim) value = std::min(value, extents[next++ % extents.size()]);
   for (const generator::Tensor& tensor : program.tensors) {
     if (!tensor.has_any_strides) continue;
     std::int64_t stride = 1;  // row-major; the order of the axes' strides of the tuning problem is kept by its own kernel's constraints
