@@ -163,7 +163,7 @@ std::string nvcc_arch_flags(const ExportModel& model) {
     const std::string number(to_text(arch).substr(3));  // after "sm_"
     const bool is_specific = number.back() == 'a';      // code for one architecture only: no PTX that a later one could load
     text += fmt::format("{}-gencode arch=compute_{},code={}", text.empty() ? "" : " ", number,
-                        is_specific ? "sm_" + number : fmt::format("[sm_{0},compute_{0}]", number));
+                        is_specific ? "sm_" + number : fmt::format("'[sm_{0},compute_{0}]'", number));
   }
   return text;
 }

@@ -36,7 +36,7 @@ Result<ExportModel> build_export_model(const ExportRequest& request);
 
 /// "measured 12.34 us on NVIDIA H200" or "predicted, not measured".
 std::string timing_text(const ExportKernel& kernel);
-/// nvcc options for the architectures: "-gencode arch=compute_80,code=[sm_80,compute_80]".
+/// nvcc options for the architectures, quoted for a shell: "-gencode arch=compute_80,code='[sm_80,compute_80]'".
 std::string nvcc_arch_flags(const ExportModel& model);
 
 // The texts of the folder, one function a file.
