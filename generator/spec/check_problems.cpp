@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "generator/spec/checker.h"
+#include "generator/spec/op_spec.h"
 
 namespace kw::generator {
 
@@ -320,18 +322,13 @@ class ProblemChecker {
   bool has_failed_ = false;
 };
 
-/// Row-major values for strides that are free and not given.
-void fill_strides(const Program& program, const Problem& problem, IntBindings& bindings) {
-  for (const auto& [name, value] : problem.strides) bindings[name] = value;
-  for (const Tensor& tensor : program.tensors) {
-    if (!tensor.has_any_strides) continue;
-    const std::vector<IntExpr> dense = row_major_strides(tensor.shape);
-    for (std::size_t axis = 0; axis < dense.size(); ++axis) {
-      const std::string name = fmt::format("{}.stride{}", tensor.name, axis);
-      if (tensor.strides[axis] == IntExpr::variable(name) && !bindings.contains(name))
-        bindings[name] = dense[axis].evaluate(bindings).value_or(0);
-    }
-  }
+/// Values for all free strides, with the dims: what expressions of the program range over.
+IntBindings bindings_of(const Program& program, const Problem& problem) {
+  Problem complete = problem;
+  complete_strides(program, complete);
+  IntBindings bindings = complete.dims;
+  for (const auto& [name, value] : complete.strides) bindings[name] = value;
+  return bindings;
 }
 
 void check_row(CheckContext& context, const ProblemSyntax& row) {
@@ -393,28 +390,42 @@ void multiply_lists(CheckContext& context) {
 
 }  // namespace
 
+void complete_strides(const Program& program, Problem& problem) {
+  for (const Tensor& tensor : program.tensors) {
+    if (!tensor.has_any_strides) continue;
+    std::int64_t dense = 1;  // the next stride outwards of a tensor without gaps
+    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+      const std::string name = fmt::format("{}.stride{}", tensor.name, axis);
+      const bool is_free = tensor.strides[axis] == IntExpr::variable(name);
+      const std::int64_t stride =
+          is_free ? problem.strides.emplace(name, dense).first->second : tensor.strides[axis].evaluate(problem.dims).value_or(dense);
+      const std::int64_t extent = std::max<std::int64_t>(tensor.shape[axis].evaluate(problem.dims).value_or(0), 1);
+      if (__builtin_mul_overflow(stride, extent, &dense)) dense = 0;  // the checker refuses such a tensor by its size
+    }
+  }
+}
+
 void check_problem(const Program& program, const Problem& problem, Diagnostics& diagnostics) {
-  IntBindings bindings;
+  std::set<std::string> names;
   for (const Dim& dim : program.dims) {
     const auto value = problem.dims.find(dim.name);
     if (value == problem.dims.end()) {
       diagnostics.add({Stage::kSpec, Code::kBadInput, fmt::format("dim {} has no value", dim.name), {}, {}});
       return;
     }
-    bindings[dim.name] = value->second;
+    names.insert(dim.name);
   }
   for (const auto& [name, value] : problem.dims) {
-    if (value >= 0 && bindings.contains(name)) continue;
+    if (value >= 0 && names.contains(name)) continue;
     diagnostics.add({Stage::kSpec,
                      Code::kBadInput,
-                     bindings.contains(name) ? fmt::format("{} = {}: an extent is not negative", name, value)
-                                             : fmt::format("'{}' is no dim of {}", name, program.name),
+                     names.contains(name) ? fmt::format("{} = {}: an extent is not negative", name, value)
+                                          : fmt::format("'{}' is no dim of {}", name, program.name),
                      {},
                      {}});
     return;
   }
-  fill_strides(program, problem, bindings);
-  ProblemChecker(program, std::move(bindings), diagnostics).check();
+  ProblemChecker(program, bindings_of(program, problem), diagnostics).check();
 }
 
 void make_problems(CheckContext& context) {
@@ -433,13 +444,7 @@ void make_problems(CheckContext& context) {
   }
   for (std::size_t i = 0; i < program.problems.size() && i < kMaxCheckedProblems && !context.diagnostics.has_errors(); ++i)
     check_problem(program, program.problems[i], context.diagnostics);
-  for (Problem& problem : program.problems) {
-    IntBindings bindings(problem.dims.begin(), problem.dims.end());
-    fill_strides(program, problem, bindings);
-    for (const auto& [name, value] : bindings) {
-      if (name.find('.') != std::string::npos) problem.strides[name] = value;
-    }
-  }
+  for (Problem& problem : program.problems) complete_strides(program, problem);
 }
 
 }  // namespace kw::generator

@@ -20,6 +20,7 @@ struct OpSpec {
   std::string name;
   std::string file_name;
   std::string functions_file;             ///< `functions = "my_ops.cuh"`, relative to the spec; empty when absent
+  SourceRange functions_where;            ///< of that name
   std::vector<std::string> called_names;  ///< functions called in the body that are not built in
   std::shared_ptr<const OpSpecSyntax> syntax;
 };
@@ -34,6 +35,9 @@ std::shared_ptr<const OpSpec> parse_op_spec(std::string_view text, const std::st
 /// Checks one shape against a program: every dim has a value, sizes stay addressable, subscripts stay inside their axes, each output
 /// is covered exactly once. For shapes that do not come from the spec (command line, query, launch).
 void check_problem(const Program& program, const Problem& problem, Diagnostics& diagnostics);
+
+/// Gives every free stride ("any") of `problem` that has no value the row-major one: the stride of the axis inside it times its extent.
+void complete_strides(const Program& program, Problem& problem);
 
 /// Resolves names, infers extents and types, expands sugar, inlines user functions, orders statements.
 std::shared_ptr<const Program> check_op_spec(const OpSpec& spec, const UserFunctions& functions, Diagnostics& diagnostics);

@@ -205,4 +205,15 @@ TEST_CASE("strides of an output that overlap are refused") {
              "put two of its elements at one address"));
 }
 
+TEST_CASE("free strides without a value are row-major outside of those that have one") {
+  const auto program = program_of(pointwise_spec("y[m,n] = x[m,n]\nz[m,n] = x[m,n]",
+                                                 "z = { dtype = \"f32\", shape = [\"M\", \"N\"], strides = \"any\", role = \"out\" }\n"));
+  Problem dense{{{"M", 3}, {"N", 5}}, {}, {}};
+  complete_strides(*program, dense);
+  CHECK(dense.strides == std::map<std::string, std::int64_t>{{"z.stride0", 5}, {"z.stride1", 1}});
+  Problem spaced{{{"M", 3}, {"N", 5}}, {{"z.stride1", 2}}, {}};
+  complete_strides(*program, spaced);
+  CHECK(spaced.strides == std::map<std::string, std::int64_t>{{"z.stride0", 10}, {"z.stride1", 2}});
+}
+
 }  // namespace kw::generator

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "generator/base/stable_sort.h"
 
@@ -49,19 +50,105 @@ std::vector<std::string> key_names(const Problem& problem) {
   return names;
 }
 
-/// Strides declared "any" without a value are row-major.
-void fill_strides(const generator::Program& program, Problem& problem) {
+/// The values of one shape of --set, its names checked.
+Result<Problem> values_of_shape(const generator::Program& program, const std::string& shape) {
+  const std::vector<std::string> names = settable_names(program);
+  KW_TRY(Problem values, problem_from_text(shape));
+  for (const auto& name : key_names(values)) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = nearest_name(name, names);
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                fmt::format("--set {}: {} is no dim, stride or alignment of {}{}", shape, name, program.name,
+                            near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  }
+  return values;
+}
+
+/// Takes the strides out of `problem` that `fixed` makes stale: all of them where a dim changes its value; where only strides are set,
+/// those that are what the dims alone would make.
+void drop_stale_strides(const generator::Program& program, const Problem& row, const Problem& fixed, Problem& problem) {
+  if (problem.dims != row.dims) {
+    problem.strides.clear();
+    return;
+  }
+  if (fixed.strides.empty()) return;
+  Problem dense;
+  dense.dims = problem.dims;
+  generator::complete_strides(program, dense);
+  std::erase_if(problem.strides, [&](const auto& stride) {
+    const auto found = dense.strides.find(stride.first);
+    return found != dense.strides.end() && found->second == stride.second;
+  });
+}
+
+/// All strides of tensors with a free one: the free ones that have no value are row-major, the others are the spec's.
+Status fill_strides(const generator::Program& program, Problem& problem) {
+  generator::complete_strides(program, problem);
   for (const generator::Tensor& tensor : program.tensors) {
     if (!tensor.has_any_strides) continue;
-    std::int64_t stride = 1;
-    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+    for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {
       const std::string name = fmt::format("{}.stride{}", tensor.name, axis);
-      if (const auto given = problem.strides.find(name); given != problem.strides.end()) stride = given->second;
-      problem.strides[name] = stride;
-      const auto extent = tensor.shape[axis].evaluate(problem.dims);
-      stride *= extent ? std::max<std::int64_t>(*extent, 1) : 1;
+      if (tensor.strides[axis] == IntExpr::variable(name)) continue;
+      KW_TRY(const std::int64_t stride, tensor.strides[axis].evaluate(problem.dims));
+      if (problem.strides.emplace(name, stride).first->second != stride)
+        return fail(Stage::kCommandLine, Code::kBadInput,
+                    fmt::format("{} = {}: the spec of {} says {}", name, problem.strides[name], program.name, stride));
     }
   }
+  return {};
+}
+
+/// Shapes that do not come from the spec were not checked with it.
+Status check_shape(const generator::Program& program, const Problem& problem, const std::string& shape) {
+  if (shape.empty()) return {};
+  Diagnostics diagnostics;
+  generator::check_problem(program, problem, diagnostics);
+  if (!diagnostics.has_errors()) return {};
+  Error error = diagnostics.errors().front();
+  error.message = fmt::format("--set {}: {}", shape, error.message);
+  return fail(std::move(error));
+}
+
+/// The program's problems with the values of one shape of --set.
+Result<std::vector<Problem>> problems_of_shape(const generator::Program& program, const std::string& shape) {
+  KW_TRY(const Problem fixed, values_of_shape(program, shape));
+  std::vector<Problem> rows = program.problems;
+  if (rows.empty()) rows.emplace_back();
+  std::vector<Problem> problems;
+  for (const Problem& row : rows) {
+    std::vector<Problem> of_row = {row};
+    for (const generator::Dim& dim : program.dims) {
+      std::vector<std::int64_t> values = dim.values;
+      if (const auto given = fixed.dims.find(dim.name); given != fixed.dims.end()) {
+        values = {given->second};
+      } else if (const auto stated = row.dims.find(dim.name); stated != row.dims.end()) {
+        values = {stated->second};
+      }
+      if (values.empty())
+        return fail(Stage::kCommandLine, Code::kBadInput,
+                    fmt::format("{}: dim {} is \"any\": give a value with --set {}=...", program.name, dim.name, dim.name));
+      std::vector<Problem> expanded;
+      for (const Problem& problem : of_row) {
+        for (const std::int64_t value : values) {
+          expanded.push_back(problem);
+          expanded.back().dims[dim.name] = value;
+        }
+      }
+      if (problems.size() + expanded.size() > kMaxProblems)
+        return fail(Stage::kCommandLine, Code::kBadInput,
+                    fmt::format("{}: the dims' lists make more than {} problems, the most at once", program.name, kMaxProblems));
+      of_row = std::move(expanded);
+    }
+    for (Problem& problem : of_row) {
+      drop_stale_strides(program, row, fixed, problem);
+      for (const auto& [name, value] : fixed.strides) problem.strides[name] = value;
+      for (const auto& [name, value] : fixed.align_bytes) problem.align_bytes[name] = value;
+      KW_TRY_VOID(fill_strides(program, problem));
+      KW_TRY_VOID(check_shape(program, problem, shape));
+      problems.push_back(std::move(problem));
+    }
+  }
+  return problems;
 }
 
 }  // namespace
@@ -97,52 +184,41 @@ Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, c
   return result;
 }
 
-Result<std::vector<Problem>> problems_of(const generator::Program& program, const std::vector<std::string>& set) {
-  Problem fixed;
-  const std::vector<std::string> names = settable_names(program);
+Result<std::vector<std::string>> shapes_of_set(const std::vector<std::string>& set) {
+  std::vector<std::set<std::string>> dims_of_item;
+  std::set<std::string> seen;
+  bool has_repetition = false;
   for (const std::string& item : set) {
     KW_TRY(const Problem part, problem_from_text(item));
-    for (const auto& name : key_names(part)) {
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const std::string near = nearest_name(name, names);
-      return fail(Stage::kCommandLine, Code::kBadInput,
-                  fmt::format("--set {}: {} is no dim, stride or alignment of {}{}", item, name, program.name,
-                              near.empty() ? "" : fmt::format("; did you mean {}?", near)));
-    }
-    for (const auto& [name, value] : part.dims) fixed.dims[name] = value;
-    for (const auto& [name, value] : part.strides) fixed.strides[name] = value;
-    for (const auto& [name, value] : part.align_bytes) fixed.align_bytes[name] = value;
+    for (const std::string& name : key_names(part)) has_repetition = !seen.insert(name).second || has_repetition;
+    dims_of_item.emplace_back();
+    for (const auto& [name, value] : part.dims) dims_of_item.back().insert(name);
   }
-  std::vector<Problem> problems = program.problems;
-  if (problems.empty()) problems.emplace_back();
-  for (const generator::Dim& dim : program.dims) {
-    std::vector<Problem> expanded;
-    for (const Problem& problem : problems) {
-      std::vector<std::int64_t> values = dim.values;
-      if (const auto given = fixed.dims.find(dim.name); given != fixed.dims.end()) {
-        values = {given->second};
-      } else if (const auto row = problem.dims.find(dim.name); row != problem.dims.end()) {
-        values = {row->second};
-      }
-      if (values.empty())
-        return fail(Stage::kCommandLine, Code::kBadInput,
-                    fmt::format("{}: dim {} is \"any\": give a value with --set {}=...", program.name, dim.name, dim.name));
-      for (const std::int64_t value : values) {
-        expanded.push_back(problem);
-        expanded.back().dims[dim.name] = value;
-      }
-    }
-    if (expanded.size() > kMaxProblems)
-      return fail(Stage::kCommandLine, Code::kBadInput,
-                  fmt::format("{}: the dims' lists make {} problems; at most {} at once", program.name, expanded.size(), kMaxProblems));
-    problems = std::move(expanded);
+  if (!has_repetition) return std::vector<std::string>{fmt::format("{}", fmt::join(set, ","))};
+  for (std::size_t i = 1; i < set.size(); ++i) {
+    if (dims_of_item[i] == dims_of_item[0]) continue;
+    return fail(
+        Stage::kCommandLine, Code::kBadInput,
+        fmt::format("--set {} and --set {}: several --set that give one name several values are a shape each and name the same dims",
+                    set[0], set[i]));
   }
+  return set;
+}
+
+Result<std::string> single_shape_of_set(const std::vector<std::string>& set, const std::string& command) {
+  KW_TRY(const std::vector<std::string> shapes, shapes_of_set(set));
+  if (shapes.size() > 1)
+    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: --set gives {} shapes; it answers for one", command, shapes.size()));
+  return shapes.front();
+}
+
+Result<std::vector<Problem>> problems_of(const generator::Program& program, const std::vector<std::string>& set) {
+  KW_TRY(const std::vector<std::string> shapes, shapes_of_set(set));
   std::vector<Problem> distinct;
-  for (Problem& problem : problems) {
-    for (const auto& [name, value] : fixed.strides) problem.strides[name] = value;
-    for (const auto& [name, value] : fixed.align_bytes) problem.align_bytes[name] = value;
-    fill_strides(program, problem);
-    if (std::find(distinct.begin(), distinct.end(), problem) == distinct.end()) distinct.push_back(std::move(problem));
+  for (const std::string& shape : shapes) {
+    KW_TRY(std::vector<Problem> problems, problems_of_shape(program, shape));
+    for (Problem& problem : problems)
+      if (std::find(distinct.begin(), distinct.end(), problem) == distinct.end()) distinct.push_back(std::move(problem));
   }
   return distinct;
 }

@@ -29,8 +29,15 @@ struct RankedProblem {
 /// Error kNotSupported when no template makes the program, or when rules leave no config (the reasons are in the message).
 Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem);
 
-/// The problems of a program: explicit rows, else the product of the dims' lists, each with `set` replacing values.
-/// Errors: a name in `set` that is no dim or stride (nearest suggested), an "any" dim without a value, more than 10,000 problems.
+/// The shapes that the --set options of a command mean, each as one text "M=1,N=2". Options that name different things are one shape
+/// together (none: the shape ""); where a name comes twice each option is a shape of its own, and all must name the same dims.
+Result<std::vector<std::string>> shapes_of_set(const std::vector<std::string>& set);
+/// The same for a command that answers for one shape: several are refused in its name.
+Result<std::string> single_shape_of_set(const std::vector<std::string>& set, const std::string& command);
+
+/// The problems of a program: explicit rows, else the product of the dims' lists, for each shape of `set` with its values in place of
+/// the rows'. Strides declared "any" are row-major for the dims of the problem unless `set`, or a row with these very dims, gives them.
+/// Errors: a name in `set` that is no dim or free stride (nearest suggested), an "any" dim without a value, more than 10,000 problems.
 Result<std::vector<Problem>> problems_of(const generator::Program& program, const std::vector<std::string>& set);
 
 }  // namespace kw::tuner
