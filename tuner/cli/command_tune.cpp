@@ -21,10 +21,12 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-nlohmann::json to_json(const ProblemSummary& summary) {
+nlohmann::json to_json(const LoadedSpec& spec, const ProblemSummary& summary) {
   nlohmann::json by_status = nlohmann::json::object();
   for (const auto& [status, count] : summary.num_by_status) by_status[std::string(kw::to_text(status))] = count;
-  nlohmann::json out = {{"problem", summary.problem.to_text()},
+  nlohmann::json out = {{"op", spec.program->name},
+                        {"identity", spec.identity},
+                        {"problem", summary.problem.to_text()},
                         {"configs", summary.num_configs},
                         {"kept", summary.num_kept},
                         {"by_status", by_status},
@@ -33,7 +35,9 @@ nlohmann::json to_json(const ProblemSummary& summary) {
                         {"launches", summary.num_launches},
                         {"seconds", summary.seconds},
                         {"is_stopped", summary.is_stopped},
-                        {"is_predicted", summary.is_predicted}};
+                        {"stop_reason", summary.stop_reason},
+                        {"is_predicted", summary.is_predicted},
+                        {"winner", nullptr}};
   if (summary.winner) {
     out["winner"] = {{"variant", summary.winner->key.variant.id},
                      {"median_us", summary.winner->trial.median_us},
@@ -51,7 +55,8 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
   fmt::print("{} at {}\n", spec.program->name, summary.problem.to_text());
   fmt::print("  {} configs, {} legal; rows: {}\n", summary.num_configs, summary.num_kept, statuses.empty() ? "none" : statuses);
   fmt::print("  {} compiled, {} runs on the device, {} rows reused, {:.1f} s{}\n", summary.num_compiles, summary.num_launches,
-             summary.num_reused, summary.seconds, summary.is_stopped ? " (stopped early: run it again to go on)" : "");
+             summary.num_reused, summary.seconds,
+             summary.is_stopped ? fmt::format(" (stopped early: {}; run it again to go on)", summary.stop_reason) : "");
   if (!summary.winner) {
     fmt::print("  no kernel\n");
   } else if (summary.is_predicted) {
@@ -64,7 +69,7 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
   }
 }
 
-Result<TuneOptions> tune_options(const ParsedOptions& parsed) {
+Result<TuneOptions> tune_options(const ParsedOptions& parsed, bool has_device) {
   TuneOptions options;
   options.stop_requested = &stop_requested;
   options.retunes = parsed.flag("retune");
@@ -75,7 +80,9 @@ Result<TuneOptions> tune_options(const ParsedOptions& parsed) {
     return fail(Stage::kCommandLine, Code::kBadInput,
                 fmt::format("--search {}: one of halving, exhaustive, random", parsed.text("search")));
   options.search.kind = *kind;
-  KW_TRY(options.search.budget_seconds, seconds_from_text(parsed.text("budget", *kind == SearchKind::kExhaustive ? "24h" : "60s")));
+  KW_TRY(options.search.budget_seconds, seconds_from_text(parsed.text("budget", *kind == SearchKind::kExhaustive ? "24h"
+                                                                                : has_device                     ? "60s"
+                                                                                                                 : "10m")));
   return options;
 }
 
@@ -84,8 +91,10 @@ Result<TuneOptions> tune_options(const ParsedOptions& parsed) {
 Result<int> run_tune(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
-  described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096 (may be repeated)");
-  described.add_options()("budget", po::value<std::string>(), "time per problem (default 60s)");
+  described.add_options()("set", po::value<std::vector<std::string>>(),
+                          "dims of the problem: M=1024,N=4096 (may be repeated: a shape each)");
+  described.add_options()("budget", po::value<std::string>(),
+                          "time per problem (default 60s; without a GPU 10m); one variant is always finished");
   described.add_options()("search", po::value<std::string>(), "halving (default), exhaustive or random");
   described.add_options()("retune", po::bool_switch(), "measure again what has rows already");
   described.add_options()("no-simulation", po::bool_switch(), "without a GPU: do not run the kernels on the simulator");
@@ -93,8 +102,8 @@ Result<int> run_tune(const Invocation& invocation) {
   described.add_options()("json", po::bool_switch(), "result as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "tune", std::move(described), {"spec..."}));
   if (parsed.is_help) return 0;
-  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright tune: give at least one spec file");
-  KW_TRY(TuneOptions options, tune_options(parsed));
+  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "tune: give at least one spec file");
+  KW_TRY_VOID(tune_options(parsed, false));  // a mistake in an option is told before a device is looked for
 
   // All specs are read before anything is written, so that a mistake in the last one costs nothing.
   std::vector<std::pair<std::shared_ptr<const LoadedSpec>, std::vector<Problem>>> jobs;
@@ -104,9 +113,11 @@ Result<int> run_tune(const Invocation& invocation) {
     jobs.emplace_back(std::move(spec), std::move(problems));
   }
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
+  KW_TRY(const TuneOptions options, tune_options(parsed, services->has_device()));
   if (!services->has_device() && !parsed.flag("json"))
-    fmt::print(stderr, "no GPU: {}; kernels are generated, compiled for {} and ranked by the model, not measured\n",
-               services->no_device_reason().empty() ? "--device none" : services->no_device_reason(), kw::to_text(services->arch()));
+    fmt::print(stderr, "no GPU: {}; kernels are generated, compiled for {}, {} and ranked by the model, not measured\n",
+               services->no_device_reason().empty() ? "--device none" : services->no_device_reason(), kw::to_text(services->arch()),
+               options.simulates ? "checked on the PTX simulator" : "not simulated");
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
 
@@ -123,7 +134,7 @@ Result<int> run_tune(const Invocation& invocation) {
       KW_TRY(const ProblemSummary summary, tune_problem(*spec, problem, problem_options, *services));
       found_all = found_all && summary.winner.has_value();
       if (parsed.flag("json"))
-        results.push_back(to_json(summary));
+        results.push_back(to_json(*spec, summary));
       else
         print(*spec, summary);
       std::fflush(stdout);

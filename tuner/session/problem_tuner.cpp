@@ -18,6 +18,8 @@
 namespace kw::tuner {
 namespace {
 
+constexpr std::size_t kMinTries = 8;  // past the budget so many variants are tried to find one that is right
+
 /// Faults that may pass: the variant is tried again in a later run.
 bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }
 
@@ -58,8 +60,16 @@ ProblemTuner::ProblemTuner(const LoadedSpec& spec, const Problem& problem, const
 double ProblemTuner::elapsed_seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
 bool ProblemTuner::must_stop() const {
-  if (options_.stop_requested != nullptr && options_.stop_requested->load()) is_stopped_ = true;
-  if (elapsed_seconds() > options_.search.budget_seconds) is_stopped_ = true;
+  const auto stop = [&](std::string reason) {
+    if (!is_stopped_) stop_reason_ = std::move(reason);
+    is_stopped_ = true;
+  };
+  if (options_.stop_requested != nullptr && options_.stop_requested->load()) stop("interrupted by a signal");
+  if (elapsed_seconds() > options_.search.budget_seconds) {
+    const bool has_good = std::any_of(candidates_.begin(), candidates_.end(),
+                                      [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us >= 0; });
+    if (has_good || num_tried_ >= kMinTries) stop(fmt::format("the budget of {:g} s is used up", options_.search.budget_seconds));
+  }
   return is_stopped_;
 }
 
@@ -225,6 +235,7 @@ Result<bool> ProblemTuner::simulate_candidate(Candidate& candidate, db::TrialRow
   if (data.empty() || !module) {
     trial.reason = "not simulated: " + (data.empty() ? "no small problem is legal" : module.error().message);
     return true;
+    ++num_tried_;
   }
   SimulateOptions options;
   options.schedules = all_schedules();
@@ -290,3 +301,8 @@ Result<ProblemSummary> ProblemTuner::summary() {
 }
 
 }  // namespace kw::tuner
+  if (is_stopped_) {
+    const auto num_left = std::count_if(candidates_.begin(), candidates_.end(),
+                                        [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us < 0; });
+    summary.stop_reason = fmt::format("{}, {} of {} variants are left", stop_reason_, num_left, candidates_.size());
+  }

@@ -60,6 +60,7 @@ class ProblemTuner {
   Result<bool> ensure_verified(Candidate& candidate, std::size_t ordinal);
   Result<double> measure_candidate(Candidate& candidate, const Protocol& protocol);
   bool must_stop() const;
+  /// A signal stops at once; the budget only when there is something to show: one good variant, or enough that are not.
   double elapsed_seconds() const;
   void report(const std::string& step, std::size_t done, std::size_t total) const;
 
@@ -78,6 +79,8 @@ class ProblemTuner {
   VerificationSummary verification_summary_;
   int compiles_before_ = 0, launches_before_ = 0;
   mutable bool is_stopped_ = false;
+  std::size_t num_tried_ = 0;  ///< compiled in this run, whatever came of it
 };
+  mutable std::string stop_reason_;
 
 }  // namespace kw::tuner

@@ -36,6 +36,7 @@ struct ProblemSummary {
   double seconds = 0;
   bool is_stopped = false;                ///< by a signal or by the budget: the next run goes on
   std::optional<db::TrialRecord> winner;  ///< fastest verified row, or the best predicted one without a device
+  std::string stop_reason;                ///< why, with how much is left undone
   bool is_predicted = false;
 };
 
