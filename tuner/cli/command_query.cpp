@@ -6,10 +6,30 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/session/query_session.h"
+#include "tuner/session/ranked_problem.h"
 
 namespace kw::tuner {
 namespace po = boost::program_options;
 namespace {
+
+/// Type of a field: of what the pointer points to, or of the value; "" for scratch memory, which has none.
+std::string dtype_of(const LaunchPlan& plan, const PlanField& field) {
+  switch (field.kind) {
+    case PlanField::Kind::kTensor:
+      for (const PlanTensor& tensor : plan.tensors)
+        if (tensor.name == field.source) return std::string(kw::to_text(tensor.dtype));
+      return "";
+    case PlanField::Kind::kWorkspace:
+      return "";
+    case PlanField::Kind::kInt32:
+      return "i32";
+    case PlanField::Kind::kInt64:
+      return "i64";
+    case PlanField::Kind::kScalar:
+      return std::string(kw::to_text(field.scalar_dtype));
+  }
+  return "";
+}
 
 /// The launch plan with every expression evaluated at the asked problem: what another program needs to launch the cubin.
 Result<nlohmann::json> evaluated_plan(const QueryAnswer& answer) {
@@ -36,8 +56,10 @@ Result<nlohmann::json> evaluated_plan(const QueryAnswer& answer) {
       for (const PlanField& field : parameter.fields) {
         const bool is_number = field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64;
         static constexpr const char* kKinds[] = {"tensor", "workspace", "int32", "int64", "scalar"};
-        nlohmann::json entry = {
-            {"kind", kKinds[static_cast<int>(field.kind)]}, {"source", field.source}, {"dtype", kw::to_text(field.scalar_dtype)}};
+        nlohmann::json entry = {{"kind", kKinds[static_cast<int>(field.kind)]}, {"name", field.name}};
+        if (!is_number) entry["source"] = field.source;
+        const std::string dtype = dtype_of(answer.plan, field);
+        if (!dtype.empty()) entry["dtype"] = dtype;
         if (is_number) {
           KW_TRY(const std::int64_t value, field.value.evaluate(bindings));
           entry["value"] = value;
@@ -64,7 +86,9 @@ nlohmann::json to_json(const QueryAnswer& answer) {
   out["is_predicted"] = answer.is_predicted;
   out["verification"] = kw::to_text(answer.record->trial.verify_level);
   out[answer.is_predicted ? "predicted_us" : "median_us"] = answer.time_us;
+  out["is_time_here"] = answer.is_time_here();  // false: the time, tflops and roofline_share belong to measured_problem
   if (answer.modelled_us > 0) out["modelled_us_here"] = answer.modelled_us;
+  if (answer.roofline_here) out["roofline_bound_us_here"] = answer.roofline_here->bound_us;
   out["record"] = answer.record->id;
   if (answer.roofline && answer.time_us > 0) {
     out["tflops"] = answer.roofline->flops / answer.time_us * 1e-6;
@@ -72,6 +96,8 @@ nlohmann::json to_json(const QueryAnswer& answer) {
   }
   return out;
 }
+
+const char* bound_name(const Roofline& roofline) { return roofline.math_bound_us >= roofline.memory_bound_us ? "arithmetic" : "memory"; }
 
 void print(const QueryAnswer& answer) {
   fmt::print("{} at {}\n", answer.spec->program->name, answer.asked.to_text());
@@ -82,21 +108,29 @@ void print(const QueryAnswer& answer) {
   fmt::print("  config   {}\n", key.variant.config);
   fmt::print("  built    {} with NVRTC {}, {} registers\n", key.variant.arch, key.toolchain.nvrtc, answer.record->binary.registers);
   const double tflops = answer.roofline && answer.time_us > 0 ? answer.roofline->flops / answer.time_us * 1e-6 : 0;
+  const std::string place = answer.is_time_here() ? "" : fmt::format(" at {}", key.problem.dims_text);
   if (answer.is_predicted) {
-    fmt::print("  time     {:.2f} us, predicted, not measured ({:.1f} TFLOP/s)\n", answer.time_us, tflops);
+    fmt::print("  time     {:.2f} us{}, predicted, not measured ({:.1f} TFLOP/s)\n", answer.time_us, place, tflops);
     if (answer.record->trial.verify_level == VerifyLevel::kSimulated)
       fmt::print("  right on the simulator at small problems, not run on a device: worst error {:.3f} of the bound\n",
                  answer.record->trial.max_error_over_bound);
   } else {
-    fmt::print("  time     {:.2f} us (p10 {:.2f}, p90 {:.2f}), {:.1f} TFLOP/s, protocol {}\n", answer.time_us, answer.record->trial.p10_us,
-               answer.record->trial.p90_us, tflops, key.protocol.name);
+    fmt::print("  time     {:.2f} us{} (p10 {:.2f}, p90 {:.2f}), {:.1f} TFLOP/s, protocol {}\n", answer.time_us, place,
+               answer.record->trial.p10_us, answer.record->trial.p90_us, tflops, key.protocol.name);
     fmt::print("  verified on the {}: worst error {:.3f} of the bound, relative norm {:.2e}\n",
                kw::to_text(answer.record->trial.verify_level), answer.record->trial.max_error_over_bound,
                answer.record->trial.relative_norm_error);
   }
   if (answer.roofline && answer.time_us > 0)
-    fmt::print("  roofline {:.1f} % of the bound of {:.2f} us ({} bound)\n", 100 * answer.roofline->bound_us / answer.time_us,
-               answer.roofline->bound_us, answer.roofline->math_bound_us >= answer.roofline->memory_bound_us ? "arithmetic" : "memory");
+    fmt::print("  roofline {:.1f} % of the bound of {:.2f} us{} ({} bound)\n", 100 * answer.roofline->bound_us / answer.time_us,
+               answer.roofline->bound_us, place, bound_name(*answer.roofline));
+  if (answer.is_time_here()) return;
+  const std::string model =
+      answer.modelled_us > 0 ? fmt::format("{:.2f} us by the model, not measured", answer.modelled_us) : "no time by the model";
+  if (answer.roofline_here)
+    fmt::print("  here     {}; bound of {:.2f} us ({} bound)\n", model, answer.roofline_here->bound_us, bound_name(*answer.roofline_here));
+  else
+    fmt::print("  here     {}\n", model);
 }
 
 }  // namespace
@@ -112,11 +146,11 @@ Result<int> run_query(const Invocation& invocation) {
   described.add_options()("json", po::bool_switch(), "answer as JSON, with the launch plan evaluated at the shape");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "query", std::move(described), {"op"}));
   if (parsed.is_help) return 0;
-  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright query: give the name of an op");
+  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "query: give the name of an op");
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   QueryOptions options;
   options.op = parsed.text("op");
-  options.set = fmt::format("{}", fmt::join(parsed.list("set"), ","));
+  KW_TRY(options.set, single_shape_of_set(parsed.list("set"), "query"));
   options.device_model = parsed.text("device-model");
   options.allows_other_device = parsed.flag("any-device");
   options.is_warm_l2 = parsed.flag("warm");

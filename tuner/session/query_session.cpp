@@ -111,9 +111,12 @@ std::string explain(const Legal& entry, MatchKind kind) {
       return fmt::format("legal here; measured at {}, every dim within a factor of two", key.problem.dims_text);
     case MatchKind::kModelled:
       return is_measured(entry) ? fmt::format("legal here; measured only at {}, chosen by the model", key.problem.dims_text)
-                                : "predicted, not measured: chosen by the model";
+             : entry.candidate.is_same_problem
+                 ? "predicted at this shape, not measured: chosen by the model"
+                 : fmt::format("legal here; predicted for {}, not measured: chosen by the model", key.problem.dims_text);
     case MatchKind::kOtherDevice:
-      return fmt::format("measured on another device: {} at {}", key.device.model, key.problem.dims_text);
+      return fmt::format("{} {} at {}", is_measured(entry) ? "measured on another device:" : "predicted for another device, not measured:",
+                         key.device.model, key.problem.dims_text);
     case MatchKind::kNone:
       break;
   }
@@ -214,12 +217,14 @@ Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services
   answer.modelled_us = best.modelled_us;
   answer.is_predicted = !is_measured(best);
   answer.time_us = answer.is_predicted ? best.candidate.record.key.variant.predicted_us : best.candidate.record.trial.median_us;
-  const auto problem = problem_from_text(best.candidate.record.key.problem.dims_text);
-  if (problem) {
-    const auto work = generator::count_work(*answer.spec->program, *problem, services.limits().l2_bytes);
-    const bool is_warm = best.candidate.record.key.protocol.name.find("warm") != std::string::npos;
-    if (work) answer.roofline = roofline_of(*answer.spec->program, *work, services.limits(), is_warm);
-  }
+  const bool is_warm = best.candidate.record.key.protocol.name.find("warm") != std::string::npos;
+  const auto roofline_at = [&](const Problem& problem) -> std::optional<Roofline> {
+    const auto work = generator::count_work(*answer.spec->program, problem, services.limits().l2_bytes);
+    if (!work) return std::nullopt;
+    return roofline_of(*answer.spec->program, *work, services.limits(), is_warm);
+  };
+  if (const auto problem = problem_from_text(best.candidate.record.key.problem.dims_text)) answer.roofline = roofline_at(*problem);
+  answer.roofline_here = roofline_at(answer.asked);
   return answer;
 }
 

@@ -30,7 +30,10 @@ struct QueryAnswer {
   double time_us = 0;      ///< measured at the record's own problem; the model's for a predicted row
   double modelled_us = 0;  ///< the model's time at the asked problem; 0: not computed
   bool is_predicted = false;
-  std::optional<Roofline> roofline;  ///< of the record's problem on the record's device
+  std::optional<Roofline> roofline;       ///< of the record's problem: belongs to time_us
+  std::optional<Roofline> roofline_here;  ///< of the asked problem: belongs to modelled_us
+  /// time_us is a time of the asked problem, not only of another one.
+  bool is_time_here() const { return record && record->key.problem.dims_text == asked.to_text(); }
 };
 
 /// Error kNotFound names the nearest op when the database has none of this name. A match of kind `none` is an answer, not an error.
