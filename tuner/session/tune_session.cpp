@@ -23,7 +23,12 @@ Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& probl
 
 Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, std::size_t num_variants,
                                            const TuneOptions& options, Services& services) {
-  if (!services.has_device()) return fail(Stage::kVerify, Code::kDevice, "verification needs a GPU: " + services.no_device_reason());
+  if (!services.has_device()) {
+    const std::string& reason = services.no_device_reason();
+    return fail(Stage::kVerify, Code::kDevice,
+                "verify needs a GPU: " + (reason.empty() ? std::string("--device none was given") : reason) +
+                    "\nWithout one, `kernelwright simulate` checks kernels on the PTX simulator.");
+  }
   const auto start = std::chrono::steady_clock::now();
   ProblemTuner tuner(spec, problem, options, services);
   KW_TRY_VOID(tuner.rank_and_choose());
