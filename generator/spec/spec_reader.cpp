@@ -101,7 +101,8 @@ std::optional<DType> SectionReader::dtype(const TomlValue& value, std::string_vi
   const std::optional<DType> found = dtype_from_text(value.string);
   if (found) return found;
   std::vector<std::string> names;
-  for (const DType known : all_dtypes()) names.emplace_back(to_text(known));
+  for (const DType known : all_dtypes())
+    if (known != DType::kTF32) names.emplace_back(to_text(known));  // a way to multiply, refused as the dtype of a tensor
   error(value.where, fmt::format("{} = '{}': unknown dtype, known are {}{}", subject, value.string.substr(0, kMaxNameLength),
                                  fmt::join(names, ", "), did_you_mean(value.string, names)));
   return std::nullopt;

@@ -81,14 +81,20 @@ Result<int> run_db(const Invocation& invocation) {
   }
   if (action == "merge") {
     KW_TRY(const std::int64_t added, database->merge(parsed.text("other")));
-    fmt::print("{} trials added to {}\n", added, path);
+    if (is_json)
+      fmt::print("{}\n", nlohmann::json{{"path", path}, {"trials_added", added}}.dump(2));
+    else
+      fmt::print("{} trials added to {}\n", added, path);
     return 0;
   }
   if (action == "gc") {
     KW_TRY(const int keep_best, number_option(parsed, "keep-best", 8));
     KW_TRY(const int keep_days, number_option(parsed, "keep-days", 30));
     KW_TRY(const std::int64_t freed, database->collect_garbage(keep_best, keep_days));
-    fmt::print("{} bytes freed in {}\n", freed, path);
+    if (is_json)
+      fmt::print("{}\n", nlohmann::json{{"path", path}, {"bytes_freed", freed}}.dump(2));
+    else
+      fmt::print("{} bytes freed in {}\n", freed, path);
     return 0;
   }
   KW_TRY(const db::DatabaseInfo info, database->info());

@@ -48,9 +48,9 @@ void print_space(const RankedProblem& space) {
   }
 }
 
-nlohmann::json to_json(const LoadedSpec& spec, const generator::WorkCounts& work, const Roofline& roofline, const RankedProblem& space) {
+nlohmann::json to_json(const LoadedSpec& spec, const Problem& problem, const generator::WorkCounts& work, const Roofline& roofline) {
   nlohmann::json out = {
-      {"op", spec.program->name}, {"identity", spec.identity}, {"canonical", spec.canonical_text}, {"problem", space.problem.to_text()}};
+      {"op", spec.program->name}, {"identity", spec.identity}, {"canonical", spec.canonical_text}, {"problem", problem.to_text()}};
   out["traffic"] = {{"unfused_bytes", work.unfused_bytes},
                     {"fused_bytes", work.fused_bytes},
                     {"unfused_l2_aware_bytes", work.unfused_l2_aware_bytes},
@@ -60,6 +60,10 @@ nlohmann::json to_json(const LoadedSpec& spec, const generator::WorkCounts& work
                      {"math_bound_us", roofline.math_bound_us},
                      {"memory_bound_us", roofline.memory_bound_us},
                      {"bound_us", roofline.bound_us}};
+  return out;
+}
+
+void add_space(const RankedProblem& space, nlohmann::json& out) {
   out["refused_templates"] = space.refused_templates;
   for (std::size_t i = 0; i < space.factories.size(); ++i)
     out["spaces"].push_back({{"template", space.factories[i].info().name},
@@ -72,7 +76,6 @@ nlohmann::json to_json(const LoadedSpec& spec, const generator::WorkCounts& work
     out["ranking"].push_back(
         {{"variant", generator::variant_id(space.factories[space.ranked[i].factory].info(), space.ranked[i].ranked.config)},
          {"predicted_us", space.ranked[i].ranked.prediction.time_us}});
-  return out;
 }
 
 std::string plan_text(const std::vector<generator::FusionGroup>& groups) {
@@ -95,40 +98,52 @@ Result<int> run_explain(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
   described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096");
-  described.add_options()("stop-after", po::value<std::string>(), "print one step's value and stop: check, canonical or plan");
+  described.add_options()("stop-after", po::value<std::string>(),
+                          "print one step's value and stop: check, canonical, plan or rank (default: rank, all of it)");
   described.add_options()("json", po::bool_switch(), "as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "explain", std::move(described), {"spec"}));
   if (parsed.is_help) return 0;
-  if (!parsed.has("spec")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright explain: give a spec file");
+  if (!parsed.has("spec")) return fail(Stage::kCommandLine, Code::kBadInput, "explain: give a spec file");
   KW_TRY(const auto spec, load_spec_or_fail(parsed.text("spec")));
   const std::string stop = parsed.text("stop-after", "rank");
   if (stop != "check" && stop != "canonical" && stop != "plan" && stop != "rank")
     return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("--stop-after {}: one of check, canonical, plan, rank", stop));
   if (stop == "check") return fmt::print("{}", generator::to_text(*spec->program)), 0;
   if (stop == "canonical") return fmt::print("{}\n", spec->canonical_text), 0;
-  KW_TRY(const auto groups, generator::plan_groups(*spec->program));
-  if (stop == "plan") return fmt::print("{}", plan_text(groups)), 0;
+  const auto groups = generator::plan_groups(*spec->program);
+  const std::string plan = groups ? plan_text(*groups) : fmt::format("no kernel: {}\n", kw::to_text(groups.error()));
+  if (stop == "plan") return fmt::print("{}", plan), groups ? 0 : 1;
 
-  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   KW_TRY(const std::vector<Problem> problems, problems_of(*spec->program, parsed.list("set")));
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   nlohmann::json all = nlohmann::json::array();
-  if (!parsed.flag("json"))
-    fmt::print("{}\nidentity {}\n\nplan\n{}", generator::to_text(*spec->program), spec->identity, plan_text(groups));
+  if (!parsed.flag("json")) fmt::print("{}\nidentity {}\n\nplan\n{}", generator::to_text(*spec->program), spec->identity, plan);
+  bool has_kernels = true;
   for (const Problem& problem : problems) {
     KW_TRY(const generator::WorkCounts work, generator::count_work(*spec->program, problem, services->limits().l2_bytes));
     const Roofline roofline = roofline_of(*spec->program, work, services->limits(), spec->program->tune.is_warm_l2);
-    KW_TRY(const RankedProblem space, rank_problem(*spec, *services, problem));
+    // A program without a kernel still has a meaning, traffic and a roofline.
+    const Result<RankedProblem> space = groups ? rank_problem(*spec, *services, problem) : Result<RankedProblem>(fail(groups.error()));
+    if (!space && space.error().code != Code::kNotSupported) return fail(space.error());
+    has_kernels = has_kernels && space.has_value();
     if (parsed.flag("json")) {
-      all.push_back(to_json(*spec, work, roofline, space));
+      all.push_back(to_json(*spec, problem, work, roofline));
+      if (space)
+        add_space(*space, all.back());
+      else
+        all.back()["no_kernel"] = kw::to_text(space.error());
       continue;
     }
     fmt::print("\n== {} ==\n", problem.to_text());
     print_traffic(work, roofline, services->limits());
     fmt::print("\nspace for {}\n", kw::to_text(services->arch()));
-    print_space(space);
+    if (space)
+      print_space(*space);
+    else
+      fmt::print("  no kernel yet: {}\n", kw::to_text(space.error()));
   }
   if (parsed.flag("json")) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return has_kernels ? 0 : 1;
 }
 
 }  // namespace kw::tuner

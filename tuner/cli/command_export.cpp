@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "generator/emit/export.h"
 #include "tuner/cli/command.h"
@@ -14,6 +19,8 @@
 namespace kw::tuner {
 namespace po = boost::program_options;
 namespace {
+
+constexpr const char* kReadmeMark = "Made by Kernelwright";
 
 generator::ExportKernel kernel_of(const QueryAnswer& answer) {
   const db::TrialKey& key = answer.record->key;
@@ -60,7 +67,7 @@ Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Proble
 
 /// The shapes to export: those of --set, else every shape of the op in the database.
 Result<std::vector<std::string>> shapes_of(const ParsedOptions& parsed, Services& services) {
-  if (parsed.has("set")) return parsed.list("set");
+  if (parsed.has("set")) return shapes_of_set(parsed.list("set"));
   KW_TRY(db::Database * database, services.database(true));
   KW_TRY(const std::vector<db::OpRow> ops, database->ops(parsed.text("op")));
   std::set<std::string> shapes;
@@ -79,25 +86,66 @@ std::string identifier(const std::string& name) {
   return text;
 }
 
+/// A file that is there is overwritten only in a folder that an earlier export of the same op made: its README says so.
+Status check_folder(const std::string& folder, const std::map<std::string, std::string>& files) {
+  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
+  std::ostringstream readme;
+  readme << std::ifstream(std::filesystem::path(folder) / "README.md").rdbuf();
+  const bool is_export = readme.str().find(kReadmeMark) != std::string::npos;
+  if (is_export && first_line(readme.str()) == first_line(files.at("README.md"))) return {};
+  for (const auto& [name, text] : files) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path(folder) / name, ignored))
+      return fail(Stage::kCommandLine, Code::kBadInput,
+                  fmt::format("{}/{} is there and {}: give an empty folder with -o", folder, name,
+                              is_export ? "belongs to the export of another op" : "was not written by export"));
+  }
+  return {};
+}
+
+/// What --json prints: the files and, for each shape, the kernel that serves it.
+nlohmann::json to_json(const std::string& folder, const std::map<std::string, std::string>& files, const nlohmann::json& shapes) {
+  nlohmann::json out = {{"folder", folder}, {"files", nlohmann::json::array()}, {"shapes", shapes}};
+  for (const auto& [name, text] : files) out["files"].push_back(name);
+  return out;
+}
+
+nlohmann::json shape_json(const QueryAnswer& answer) {
+  nlohmann::json out = {{"problem", answer.asked.to_text()}, {"match", kw::to_text(answer.match)}};
+  out["kernel"] = answer.record ? nlohmann::json(answer.record->key.variant.id) : nlohmann::json();  // null: the fall-back serves it
+  if (!answer.record) {
+    out["why"] = answer.explanation;
+    return out;
+  }
+  out["record"] = answer.record->id;
+  out["arch"] = answer.record->key.variant.arch;
+  out["is_predicted"] = answer.is_predicted;
+  out["measured_problem"] = answer.record->key.problem.dims_text;
+  return out;
+}
+
 }  // namespace
 
 Result<int> run_export(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
   described.add_options()("set", po::value<std::vector<std::string>>(),
-                          "a shape to export: M=1024,N=4096 (may be repeated; default: all that were tuned)");
+                          "a shape to export: M=1024,N=4096 (may be repeated: a shape each; default: all that were tuned)");
   described.add_options()("output,o", po::value<std::string>(), "folder to write to");
   described.add_options()("device-model", po::value<std::string>(), "export what was tuned for this device model");
   described.add_options()("any-device", po::bool_switch(), "accept kernels measured on another device model");
+  described.add_options()("json", po::bool_switch(), "print the files, and the kernel of each shape, as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "export", std::move(described), {"op"}));
   if (parsed.is_help) return 0;
-  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright export: give the name of an op");
-  if (!parsed.has("output")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright export: give a folder with -o");
+  if (!parsed.has("op")) return fail(Stage::kCommandLine, Code::kBadInput, "export: give the name of an op");
+  if (!parsed.has("output")) return fail(Stage::kCommandLine, Code::kBadInput, "export: give a folder with -o");
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
 
   generator::ExportRequest request;
   request.command_line = invocation.command_line;
   std::shared_ptr<const LoadedSpec> spec;
+  const bool is_json = parsed.flag("json");
+  nlohmann::json shapes_json = nlohmann::json::array();
   KW_TRY(const std::vector<std::string> shapes, shapes_of(parsed, *services));
   for (const std::string& shape : shapes) {
     QueryOptions options;
@@ -107,6 +155,7 @@ Result<int> run_export(const Invocation& invocation) {
     options.allows_other_device = parsed.flag("any-device");
     KW_TRY(const QueryAnswer answer, answer_query(options, *services));
     spec = answer.spec;
+    shapes_json.push_back(shape_json(answer));
     if (!answer.record) {
       fmt::print(stderr, "{}: {}; the fall-back serves it\n", answer.asked.to_text(), answer.explanation);
       if (request.fallback.source.empty()) {
@@ -115,8 +164,9 @@ Result<int> run_export(const Invocation& invocation) {
       continue;
     }
     request.kernels.push_back(kernel_of(answer));
-    fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),
-               answer.is_predicted ? ", predicted, not measured" : "");
+    if (!is_json)
+      fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),
+                 answer.is_predicted ? ", predicted, not measured" : "");
     if (request.fallback.source.empty()) {
       KW_TRY(request.fallback, fallback_of(*spec, answer.asked, *services));
     }
@@ -126,10 +176,15 @@ Result<int> run_export(const Invocation& invocation) {
   request.program = spec->program.get();
   request.op_name = identifier(spec->program->name);
   KW_TRY(const auto files, generator::export_files(request));
+  const std::string folder = parsed.text("output");
+  KW_TRY_VOID(check_folder(folder, files));
   for (const auto& [name, text] : files) {
-    KW_TRY_VOID(write_file(parsed.text("output") + "/" + name, text));
+    KW_TRY_VOID(write_file(folder + "/" + name, text));
   }
-  fmt::print("{} files written to {}\n", files.size(), parsed.text("output"));
+  if (is_json)
+    fmt::print("{}\n", to_json(folder, files, shapes_json).dump(2));
+  else
+    fmt::print("{} files written to {}\n", files.size(), folder);
   return 0;
 }
 

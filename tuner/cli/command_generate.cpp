@@ -98,8 +98,9 @@ nlohmann::json to_json(const Generated& generated, const Problem& problem, const
 Result<int> run_generate(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
-  described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096");
-  described.add_options()("limit", po::value<std::string>(), "at most N variants, the model's best first (default 32; 0: all)");
+  described.add_options()("set", po::value<std::vector<std::string>>(),
+                          "dims of the problem: M=1024,N=4096 (may be repeated: a shape each)");
+  described.add_options()("limit", po::value<std::string>(), "at most N variants per problem, the model's best first (default 32; 0: all)");
   described.add_options()("random", po::value<std::string>(), "seed: takes random legal variants instead of the model's best");
   described.add_options()("compile", po::bool_switch(), "compile each variant too; the manifest says how it went");
   described.add_options()("timing", po::bool_switch(), "print how many variants a second one core emits");
@@ -107,7 +108,7 @@ Result<int> run_generate(const Invocation& invocation) {
   described.add_options()("json", po::bool_switch(), "print the manifest");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "generate", std::move(described), {"spec"}));
   if (parsed.is_help) return 0;
-  if (!parsed.has("spec")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright generate: give a spec file");
+  if (!parsed.has("spec")) return fail(Stage::kCommandLine, Code::kBadInput, "generate: give a spec file");
   for (const char* option : {"limit", "random"}) KW_TRY_VOID(count_from_text(option, parsed.text(option, "0")));
   KW_TRY(const auto spec, load_spec_or_fail(parsed.text("spec")));
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed, "none"));

@@ -9,6 +9,7 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/session/query_session.h"
+#include "tuner/session/ranked_problem.h"
 
 namespace kw::tuner {
 namespace po = boost::program_options;
@@ -22,28 +23,42 @@ Result<db::TrialRecord> find_record(const ParsedOptions& parsed, Services& servi
   if (!records.empty()) return records.front();
   QueryOptions options;
   options.op = name;
-  options.set = fmt::format("{}", fmt::join(parsed.list("set"), ","));
+  KW_TRY(options.set, single_shape_of_set(parsed.list("set"), "show"));
   options.allows_other_device = true;
   KW_TRY(const QueryAnswer answer, answer_query(options, services));
   if (!answer.record) return fail(Stage::kDatabase, Code::kNotFound, answer.explanation);
   return *answer.record;
 }
 
+Result<LaunchPlan> stored_plan(const db::VariantRow& variant) {
+  const auto json = nlohmann::json::parse(variant.plan_json, nullptr, false);
+  KW_TRY(LaunchPlan plan, launch_plan_from_json(json));
+  if (plan.launches.empty())
+    return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: its stored launch plan has no launch", variant.id));
+  return plan;
+}
+
 Result<std::string> compile_to_ptx(const db::TrialRecord& record, Services& services) {
+  const db::VariantRow& variant = record.key.variant;
+  KW_TRY(const LaunchPlan plan, stored_plan(variant));
   KW_TRY(CompilePool * pool, services.compile_pool());
   CompileRequest request;
-  request.source = record.key.variant.source;
-  request.arch = arch_from_text(record.key.variant.arch).value_or(services.arch());
+  request.source = variant.source;
+  request.arch = arch_from_text(variant.arch).value_or(services.arch());
+  request.kernel_name = plan.launches.front().kernel;
   request.wants_ptx = true;
   const CompileOutcome outcome = pool->submit(std::move(request)).get();
-  if (outcome.status != TrialStatus::kOk) return fail(Stage::kCompile, Code::kToolchain, outcome.error);
+  if (outcome.kernel.ptx.empty())  // a kernel that spills has PTX all the same
+    return fail(Stage::kCompile, Code::kToolchain,
+                fmt::format("{} for {}: {}", variant.id, variant.arch, outcome.error.empty() ? "the compiler gave no PTX" : outcome.error));
   return outcome.kernel.ptx;
 }
 
 /// Runs NVIDIA's disassembler, which we cannot ship, on the stored cubin.
 Result<std::string> disassemble(const db::TrialRecord& record) {
   if (record.binary.cubin.empty())
-    return fail(Stage::kDatabase, Code::kNotFound, fmt::format("{}: its cubin is not kept", record.key.variant.id));
+    return fail(Stage::kDatabase, Code::kNotFound,
+                fmt::format("{}: its cubin is not kept: it did not compile, or `db gc` took it", record.key.variant.id));
   const std::string path = (std::filesystem::temp_directory_path() / fmt::format("kernelwright-{}.cubin", getpid())).string();
   KW_TRY_VOID(write_file(path, record.binary.cubin));
   std::string text;
@@ -77,7 +92,7 @@ Result<int> run_show(const Invocation& invocation) {
   described.add_options()("json", po::bool_switch(), "everything as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "show", std::move(described), {"name"}));
   if (parsed.is_help) return 0;
-  if (!parsed.has("name")) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright show: give an op or a variant");
+  if (!parsed.has("name")) return fail(Stage::kCommandLine, Code::kBadInput, "show: give an op or a variant");
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   KW_TRY(const db::TrialRecord record, find_record(parsed, *services));
   const auto plan = nlohmann::json::parse(record.key.variant.plan_json, nullptr, false);

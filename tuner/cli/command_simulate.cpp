@@ -79,7 +79,7 @@ Result<int> run_simulate(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
   described.add_options()("set", po::value<std::vector<std::string>>(),
-                          "simulate at these dims (default: small problems made from the spec's own)");
+                          "simulate at these dims, a shape each where repeated (default: small problems made from the spec's own)");
   described.add_options()("variants", po::value<std::string>(), "how many variants of each op (default 8)");
   described.add_options()("seed", po::value<std::string>(), "takes random legal variants by this seed instead of the model's best");
   described.add_options()("schedule", po::value<std::vector<std::string>>(),

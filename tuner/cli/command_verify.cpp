@@ -25,14 +25,15 @@ Result<std::uint64_t> count_from_text(const std::string& option, const std::stri
 Result<int> run_verify(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
-  described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096 (may be repeated)");
+  described.add_options()("set", po::value<std::vector<std::string>>(),
+                          "dims of the problem: M=1024,N=4096 (may be repeated: a shape each)");
   described.add_options()("variants", po::value<std::string>(),
                           "how many random legal variants of each problem (default 20; fewer where fewer are legal)");
   described.add_options()("seed", po::value<std::string>(), "seed of the choice (default 1)");
   described.add_options()("json", po::bool_switch(), "result as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "verify", std::move(described), {"spec..."}));
   if (parsed.is_help) return 0;
-  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "kernelwright verify: give at least one spec file");
+  if (parsed.list("spec").empty()) return fail(Stage::kCommandLine, Code::kBadInput, "verify: give at least one spec file");
   TuneOptions options;
   options.search.kind = SearchKind::kRandom;
   options.search.budget_seconds = 1e6;

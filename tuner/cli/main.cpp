@@ -41,7 +41,13 @@ namespace {
 void print_usage() {
   fmt::print("usage: kernelwright COMMAND ...   (kernelwright COMMAND --help)\n\n");
   for (const Command& command : commands()) fmt::print("  {:<9} {}\n            {}\n", command.name, command.synopsis, command.summary);
-  fmt::print("\nexit codes: 0 ok, 1 nothing found, 2 bad input, 3 device or toolchain fault\n");
+  fmt::print("\nexit codes: 0 ok, 1 nothing found, or no kernel for it yet, 2 bad input, 3 device or toolchain fault\n");
+}
+
+/// An op or a shape that is well formed and has no kernel yet is nothing found, not bad input.
+int exit_code(const Error& error) {
+  const bool has_no_kernel = error.code == Code::kNotSupported && (error.stage == Stage::kPlan || error.stage == Stage::kSpace);
+  return has_no_kernel ? 1 : kw::exit_code(error.code);
 }
 
 std::string own_path(const char* argv0) {
@@ -76,7 +82,7 @@ int run(int argc, char** argv) {
     if (result) return *result;
     fmt::print(stderr, "kernelwright: {}\n", to_text(result.error()));
     if (!result.error().detail.empty()) fmt::print(stderr, "{}\n", result.error().detail);
-    return exit_code(result.error().code);
+    return exit_code(result.error());
   }
   const std::string near = nearest_name(name, names);
   fmt::print(stderr, "kernelwright: unknown command '{}'{}\n", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
