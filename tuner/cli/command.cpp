@@ -35,7 +35,7 @@ std::vector<std::string> option_names(const po::options_description& described) 
 }
 
 tl::unexpected<Error> usage_error(const std::string& command, const std::string& why) {
-  return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("kernelwright {}: {} (see kernelwright {} --help)", command, why, command));
+  return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: {} (see kernelwright {} --help)", command, why, command));
 }
 
 }  // namespace
@@ -68,7 +68,9 @@ Result<ParsedOptions> parse_options(const Invocation& invocation, const std::str
   if (parsed.has("help")) {
     for (const Command& entry : commands())
       if (entry.name == command) fmt::print("usage: kernelwright {} {}\n{}\n\n", entry.name, entry.synopsis, entry.summary);
-    std::cout << described;
+    std::ostringstream text;
+    text << described;
+    fmt::print("{}", text.str());
     parsed.is_help = true;
   }
   return parsed;

@@ -66,10 +66,12 @@ Result<int> run_db(const Invocation& invocation) {
   const bool is_json = parsed.flag("json");
   const bool needs_other = action == "merge" || action == "diff";
   if (needs_other && !parsed.has("other"))
-    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("kernelwright db {}: give the other database", action));
+    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("db {}: give the other database", action));
   const bool writes = action == "merge" || action == "gc";
   if (!writes && action != "check" && action != "info" && action != "diff")
-    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("kernelwright db '{}': one of check, info, merge, gc, diff", action));
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                action.empty() ? std::string("db: give an action: one of check, info, merge, gc, diff")
+                               : fmt::format("db {}: unknown; one of check, info, merge, gc, diff", action));
   KW_TRY(const auto database, db::Database::open(path, {.is_read_only = !writes, .creates = action == "merge", .busy_timeout_ms = 20000}));
   if (action == "check") {
     KW_TRY(const auto findings, database->check());

@@ -28,9 +28,10 @@ const std::vector<Command>& commands() {
       {"query", "OP --set M=..,N=..,K=..", "The tuned kernel for a shape, and how good the match is.", run_query},
       {"export", "OP [--set ..]... -o DIR", "Writes tuned kernels as a folder that builds alone.", run_export},
       {"explain", "SPEC [--set ..]", "Program, plan, traffic, roofline, config space and the model's ranking.", run_explain},
-      {"show", "OP|VARIANT [--ptx|--sass]", "Source, launch plan and resources of a stored variant.", run_show},
-      {"db", "check|info|merge|gc|diff ...", "Looks after the tuning database.", run_db},
-      {"replay", "[SPEC...] [--against DIR]", "Emits all sources again and compares them with recorded ones.", run_replay},
+      {"show", "OP|VARIANT [--plan|--ptx|--sass]", "Source, launch plan and resources of a stored variant.", run_show},
+      {"db", "check|info|gc|merge OTHER|diff OTHER", "Looks after the tuning database.", run_db},
+      {"replay", "[FILE...] [--record FILE]", "Emits the variants of the database, or of replay records, again and compares the texts.",
+       run_replay},
       {"doctor", "", "What this machine has, what is missing and how to get it.", run_doctor},
   };
   return list;
