@@ -416,10 +416,10 @@ void check_problem(const Program& program, const Problem& problem, Diagnostics& 
     names.insert(dim.name);
   }
   for (const auto& [name, value] : problem.dims) {
-    if (value >= 0 && names.contains(name)) continue;
+    if (value >= 0 && value <= kMaxExactInteger && names.contains(name)) continue;
     diagnostics.add({Stage::kSpec,
                      Code::kBadInput,
-                     names.contains(name) ? fmt::format("{} = {}: an extent is not negative", name, value)
+                     names.contains(name) ? fmt::format("{} = {}: an extent is not negative and at most 2^53", name, value)
                                           : fmt::format("'{}' is no dim of {}", name, program.name),
                      {},
                      {}});

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "generator/spec/checker.h"
@@ -16,7 +17,7 @@ namespace kw::generator {
 
 namespace {
 
-constexpr int kMaxUseDepth = 8;
+constexpr std::size_t kMaxUseDepth = 8;
 constexpr int kMaxUsedFiles = 64;
 
 void collect_calls(const SyntaxRef& node, std::set<std::string>& names) {
@@ -57,10 +58,19 @@ bool is_inside_folder(std::string_view path) {
   return path != ".." && path.find("../") == std::string_view::npos && !path.ends_with("/..");
 }
 
+/// One spelling of each path inside the spec's folder: "./a//b" and "a/b" are one file.
+std::string plain_path(const std::string& path) { return std::filesystem::path(path).lexically_normal().string(); }
+
 class FileParser {
  public:
-  FileParser(const std::string& file_name, const FileReader& read_file, Diagnostics& diagnostics, int use_depth, int& num_used_files)
-      : file_name_(file_name), read_file_(read_file), diagnostics_(diagnostics), use_depth_(use_depth), num_used_files_(num_used_files) {}
+  /// `users`: the files on the way from the spec to this one, by plain_path().
+  FileParser(const std::string& file_name, const FileReader& read_file, Diagnostics& diagnostics, std::vector<std::string> users,
+             int& num_used_files)
+      : file_name_(file_name),
+        read_file_(read_file),
+        diagnostics_(diagnostics),
+        users_(std::move(users)),
+        num_used_files_(num_used_files) {}
 
   std::shared_ptr<const OpSpec> parse(std::string_view text) {
     const Result<TomlValue> parsed = read_toml(text, file_name_);
@@ -95,7 +105,10 @@ class FileParser {
       reader.error(whole, "the op spec has no name");
     }
     if (const TomlValue* value = root.find("functions")) {
-      if (reader.expect(*value, TomlValue::Kind::kString, "functions") && expect_path(reader, *value)) spec.functions_file = value->string;
+      if (reader.expect(*value, TomlValue::Kind::kString, "functions") && expect_path(reader, *value)) {
+        spec.functions_file = value->string;
+        spec.functions_where = value->where;
+      }
     }
     if (const TomlValue* value = root.find("use")) read_uses(reader, *value, syntax);
     if (const TomlValue* value = root.find("dims")) reader.read_dims(*value);
@@ -130,9 +143,18 @@ class FileParser {
 
   void read_use(SectionReader& reader, const TomlValue& value, OpSpecSyntax& syntax) {
     if (!reader.expect(value, TomlValue::Kind::kString, "use") || !expect_path(reader, value)) return;
-    if (use_depth_ >= kMaxUseDepth) {
+    std::vector<std::string> path = users_;  // the file itself is the last
+    path.push_back(plain_path(value.string));
+    const auto first = std::find(users_.begin(), users_.end(), path.back());
+    if (first != users_.end()) {
+      const auto cycle = path.begin() + (first - users_.begin());
       reader.error(value.where,
-                   fmt::format("use of '{}' is nested deeper than {} files: does a file use itself?", value.string, kMaxUseDepth));
+                   fmt::format("use of '{}' is a cycle: {}", value.string, fmt::join(std::vector<std::string>(cycle, path.end()), " -> ")));
+      return;
+    }
+    if (users_.size() > kMaxUseDepth) {
+      reader.error(value.where,
+                   fmt::format("use of '{}' is nested deeper than {} files: {}", value.string, kMaxUseDepth, fmt::join(path, " -> ")));
       return;
     }
     if (++num_used_files_ > kMaxUsedFiles) {
@@ -149,7 +171,7 @@ class FileParser {
       return;
     }
     const std::shared_ptr<const OpSpec> block =
-        FileParser(value.string, read_file_, diagnostics_, use_depth_ + 1, num_used_files_).parse(*text);
+        FileParser(value.string, read_file_, diagnostics_, std::move(path), num_used_files_).parse(*text);
     if (!block) return;
     if (!syntax.blocks.emplace(block->name, block).second)
       reader.error(value.where, fmt::format("'{}' brings a second op named {}", value.string, block->name));
@@ -158,7 +180,7 @@ class FileParser {
   const std::string& file_name_;
   const FileReader& read_file_;
   Diagnostics& diagnostics_;
-  int use_depth_;
+  std::vector<std::string> users_;
   int& num_used_files_;
 };
 
@@ -167,7 +189,8 @@ class FileParser {
 std::shared_ptr<const OpSpec> parse_op_spec(std::string_view text, const std::string& file_name, const FileReader& read_file,
                                             Diagnostics& diagnostics) {
   int num_used_files = 0;
-  return FileParser(file_name, read_file, diagnostics, 0, num_used_files).parse(text);
+  const std::string main_file = std::filesystem::path(file_name).filename().string();
+  return FileParser(file_name, read_file, diagnostics, {main_file}, num_used_files).parse(text);
 }
 
 }  // namespace kw::generator

@@ -151,6 +151,7 @@ struct Dim {
 /// Restrictions of [tune]: the template's own names.
 struct TuneOptions {
   std::map<std::string, std::vector<std::int64_t>> values;
+  std::map<std::string, SourceRange> places;  ///< where the spec gives each of `values`
   std::optional<double> budget_seconds;
   std::optional<double> tolerance_scale;  ///< multiplies the arithmetic bound of protocol v1
   bool is_warm_l2 = false;

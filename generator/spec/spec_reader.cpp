@@ -279,6 +279,8 @@ void SectionReader::read_compute(const TomlValue& table) {
 }
 
 void SectionReader::read_tune_values(const std::string& key, const TomlValue& value) {
+  if (value.kind == TomlValue::Kind::kArray && value.items.size() > kMaxTuneValues)
+    return error(value.where, fmt::format("tune {} lists {} values: at most {}", key, value.items.size(), kMaxTuneValues));
   std::vector<std::int64_t>& values = syntax_.tune.values[key];
   const auto add = [&](const TomlValue& item) {
     if (item.kind == TomlValue::Kind::kInteger) {
@@ -314,7 +316,12 @@ void SectionReader::read_tune(const TomlValue& table) {
     if (entry.key == "budget") {
       syntax_.tune.budget_seconds = positive(entry.value, "budget (seconds, or \"60s\")");
     } else if (entry.key == "tolerance") {
-      syntax_.tune.tolerance_scale = positive(entry.value, "tolerance");
+      const std::optional<double> scale = positive(entry.value, "tolerance");
+      if (scale && *scale > kMaxToleranceScale)
+        error(entry.value.where,
+              fmt::format("tune tolerance = {}: it multiplies the arithmetic bound, and is at most {}", *scale, kMaxToleranceScale));
+      else
+        syntax_.tune.tolerance_scale = scale;
     } else if (entry.key == "l2") {
       if (!expect(entry.value, TomlValue::Kind::kString, "tune l2")) continue;
       syntax_.tune.is_warm_l2 = entry.value.string == "warm";
@@ -322,6 +329,7 @@ void SectionReader::read_tune(const TomlValue& table) {
     } else if (entry.key == "atomics") {
       if (expect(entry.value, TomlValue::Kind::kBoolean, "tune atomics")) syntax_.tune.allows_atomics = entry.value.boolean;
     } else if (expect_name(entry.key, entry.where, "a tunable")) {
+      syntax_.tune.places[entry.key] = entry.where;
       read_tune_values(entry.key, entry.value);
     }
   }

@@ -26,6 +26,8 @@ constexpr std::int64_t kMaxProblems = 4096;
 constexpr std::size_t kMaxNameLength = 64;
 constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;  ///< a double holds every integer up to here
 constexpr std::size_t kMaxStatements = 2000;
+constexpr std::size_t kMaxTuneValues = 256;  ///< of one tunable under [tune]
+constexpr double kMaxToleranceScale = 1000;  ///< a wider bound accepts anything
 
 struct SyntaxNode;
 using SyntaxRef = std::shared_ptr<const SyntaxNode>;

@@ -1,5 +1,7 @@
 // The checker: types, extents, order, covers, and what it makes of the whole notation.
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "tests/spec/spec_helpers.h"
 
 namespace kw::generator {
@@ -195,14 +197,12 @@ TEST_CASE("a shape given outside the spec is checked against the program") {
   CHECK(messages({{{"M", 0}, {"N", 3}}, {}, {}}).empty());
   CHECK(messages({{{"M", 1}}, {}, {}}).find("dim N has no value") != std::string::npos);
   CHECK(messages({{{"M", -1}, {"N", 3}}, {}, {}}).find("not negative") != std::string::npos);
+  for (const std::int64_t value : {(std::int64_t{1} << 53) + 1, std::numeric_limits<std::int64_t>::max()}) {
+    CHECK(messages({{{"M", value}, {"N", 3}}, {}, {}})
+              .find("M = " + std::to_string(value) + ": an extent is not negative and at most 2^53") != std::string::npos);
+  }
   CHECK(messages({{{"M", 1}, {"N", 3}, {"Q", 3}}, {}, {}}).find("'Q' is no dim") != std::string::npos);
   CHECK(messages({{{"M", std::int64_t{1} << 40}, {"N", 4096}}, {}, {}}).find("larger than 2^47 bytes") != std::string::npos);
-}
-
-TEST_CASE("strides of an output that overlap are refused") {
-  CHECK(says(pointwise_spec("y[m,n] = x[m,n]\nz[m,n] = x[m,n]",
-                            "z = { dtype = \"f32\", shape = [\"M\", \"N\"], strides = [2, 1], role = \"out\" }\n"),
-             "put two of its elements at one address"));
 }
 
 TEST_CASE("free strides without a value are row-major outside of those that have one") {
@@ -214,6 +214,12 @@ TEST_CASE("free strides without a value are row-major outside of those that have
   Problem spaced{{{"M", 3}, {"N", 5}}, {{"z.stride1", 2}}, {}};
   complete_strides(*program, spaced);
   CHECK(spaced.strides == std::map<std::string, std::int64_t>{{"z.stride0", 10}, {"z.stride1", 2}});
+}
+
+TEST_CASE("strides of an output that overlap are refused") {
+  CHECK(says(pointwise_spec("y[m,n] = x[m,n]\nz[m,n] = x[m,n]",
+                            "z = { dtype = \"f32\", shape = [\"M\", \"N\"], strides = [2, 1], role = \"out\" }\n"),
+             "put two of its elements at one address"));
 }
 
 }  // namespace kw::generator

@@ -123,4 +123,23 @@ TEST_CASE("an empty file and a file of one NUL are refused") {
   CHECK(says(std::string(1, '\0'), "not TOML"));
 }
 
+TEST_CASE("a dotted key of many parts is refused by its place") {
+  const std::string parts = "a" + repeated(".a", 20000), message = ": a key of more than 16 parts joined by dots";
+  CHECK(says("name = \"t\"\n[" + parts + "]\n", "t.op.toml:2:2" + message));
+  CHECK(says("name = \"t\"\n" + parts + " = 1\n", "t.op.toml:2:1" + message));
+  CHECK(says("x = { b = 1, " + parts + " = 1 }\n", "t.op.toml:1:14" + message));
+  CHECK(says("x = [\"\xc3\xa9\", { \"b\"" + repeated(" . 'b'", 20) + " = 1 }]", "t.op.toml:1:13" + message));
+  for (const std::string& quoted : {"'" + parts + "'", "\"\\\"" + parts + "\"", "\"\"\"\n\"" + parts + "\"\"\"\"", "1 # " + parts})
+    CHECK(says("x = " + quoted + "\n", "t.op.toml:1:1: unknown key 'x'"));
+}
+
+TEST_CASE("a tunable with too many values and a bound that accepts anything are refused") {
+  std::string list = "[tune]\nBLOCK_M = [1";
+  for (int i = 2; i < 100000; ++i) list += "," + std::to_string(i);
+  CHECK(says(matmul_spec("out[m,n] = sum[k](A[m,k] * B[n,k]) + bias[n]", list + "]\n"),
+             "t.op.toml:12:11: tune BLOCK_M lists 99999 values: at most 256"));
+  CHECK(says(matmul_spec("out[m,n] = sum[k](A[m,k] * B[n,k]) + bias[n]", "[tune]\ntolerance = 1e300\n"),
+             "t.op.toml:12:13: tune tolerance = 1e+300: it multiplies the arithmetic bound, and is at most 1000"));
+}
+
 }  // namespace kw::generator

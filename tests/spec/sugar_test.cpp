@@ -1,5 +1,7 @@
 // Sugar expands to plain notation, which can be shown, and says the same as the written body.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "tests/spec/spec_helpers.h"
 
 namespace kw::generator {
@@ -103,12 +105,23 @@ o[r,c] = gain * v[r,c] * s[c] * rsqrt(n[r])
       std::string::npos);
 }
 
-TEST_CASE("a file that uses itself is refused") {
-  const FileReader files = [](const std::string&) -> Result<std::string> {
-    return "use = \"self.op.toml\"\n" + pointwise_spec("y[m,n] = x[m,n]");
+TEST_CASE("files that use each other are refused as a cycle, by their names") {
+  const auto messages = [](const std::map<std::string, std::string>& uses) {
+    const auto text_of = [&uses](const std::string& name) {
+      std::string text = "use = \"" + uses.at(name) + "\"\n" + pointwise_spec("y[m,n] = x[m,n]");
+      return text.replace(text.find("name = \"t\""), 10, "name = \"" + name.substr(0, name.find('.')) + "\"");
+    };
+    const FileReader files = [&](const std::string& name) -> Result<std::string> {
+      return text_of(name.substr(name.find_last_of('/') + 1));
+    };
+    return check_text(text_of("t.op.toml"), {}, files).messages;
   };
-  CHECK(check_text("use = \"self.op.toml\"\n" + pointwise_spec("y[m,n] = x[m,n]"), {}, files).messages.find("nested deeper than 8 files") !=
-        std::string::npos);
+  CHECK(messages({{"t.op.toml", "t.op.toml"}}).find("t.op.toml:1:7: use of 't.op.toml' is a cycle: t.op.toml -> t.op.toml\n") == 0);
+  CHECK(messages({{"t.op.toml", "a.op.toml"}, {"a.op.toml", "b.op.toml"}, {"b.op.toml", "./a.op.toml"}})
+            .find("b.op.toml:1:7: use of './a.op.toml' is a cycle: a.op.toml -> b.op.toml -> a.op.toml\n") == 0);
+  std::map<std::string, std::string> chain = {{"t.op.toml", "f0.op.toml"}};
+  for (int i = 0; i < 10; ++i) chain["f" + std::to_string(i) + ".op.toml"] = "f" + std::to_string(i + 1) + ".op.toml";
+  CHECK(messages(chain).find("f7.op.toml:1:7: use of 'f8.op.toml' is nested deeper than 8 files: t.op.toml -> f0.op.toml") == 0);
 }
 
 }  // namespace kw::generator
