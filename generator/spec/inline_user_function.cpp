@@ -120,12 +120,13 @@ ExprRef ExpressionTyper::type_user_call(const SyntaxNode& node) {
                                          did_you_mean(node.name, callable_names(context_.functions))));
   }
   const UserFunction& function = found->second;
+  if (!function.body) return nullptr;  // refused where it was read
   if (!node.keywords.empty()) return error(node.where, fmt::format("{} takes no argument named '{}'", node.name, node.keywords[0].first));
   if (arguments.size() != function.parameter_types.size()) {
     return error(node.where, fmt::format("{} takes {} arguments ({}), not {}", node.name, function.parameter_types.size(),
                                          context_.spec.functions_file, arguments.size()));
   }
-  if (!is_right || !function.body) return nullptr;
+  if (!is_right) return nullptr;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const DType wanted = function.parameter_types[i], given = arguments[i]->dtype;
     const bool is_legal = is_float(wanted)         ? given != DType::kBool && is_float(context_.real_type())
@@ -146,8 +147,11 @@ ExprRef ExpressionTyper::type_user_call(const SyntaxNode& node) {
     }
   }
   ExprRef inlined = Inliner(arguments, context_.real_type(), node.where).substitute(function.body);
-  if (tree_size(inlined, context_).num_nodes <= kMaxExpandedNodes) return inlined;
-  return error(node.where, fmt::format("{} has more than {} parts when its arguments are written out", node.name, kMaxExpandedNodes),
+  const TreeSize size = tree_size(inlined, context_);  // the depth bounds the recursion of the next call around this one
+  if (size.num_nodes <= kMaxExpandedNodes && size.depth <= kMaxExpandedDepth) return inlined;
+  return error(node.where,
+               fmt::format("{} has more than {} parts or {} levels when its arguments are written out", node.name, kMaxExpandedNodes,
+                           kMaxExpandedDepth),
                Code::kNotSupported);
 }
 

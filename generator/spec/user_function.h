@@ -14,7 +14,7 @@ struct UserFunction {
   std::string name;
   std::vector<DType> parameter_types;  ///< f32, f64, i32, i64 or bool
   DType return_type = DType::kF32;
-  ExprRef body;  ///< over kParameter nodes
+  ExprRef body;  ///< over kParameter nodes; null for a function that was refused, with the reason told where it was read
 };
 using UserFunctions = std::map<std::string, UserFunction>;
 

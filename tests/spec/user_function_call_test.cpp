@@ -56,4 +56,21 @@ TEST_CASE("nested calls that would grow without bound are refused") {
   CHECK(messages("y[m,n] = " + body).find("has more than 200000 parts") != std::string::npos);
 }
 
+TEST_CASE("nested calls that would get too deep are refused before the stack is") {
+  ExprRef deep = parameter(0, DType::kF32);
+  for (int i = 0; i < 400; ++i) deep = make_call(Function::kNeg, {deep}, DType::kF32);
+  std::string body = "x[m,n]";
+  for (int i = 0; i < 20; ++i) body = "deep(" + body + ")";
+  const UserFunctions all = {{"deep", {"deep", {DType::kF32}, DType::kF32, deep}}};
+  CHECK_THAT(check_text(pointwise_spec("y[m,n] = " + body), all).messages, contains_text("or 500 levels"));
+}
+
+TEST_CASE("what follows from a refused function is not reported") {
+  const UserFunctions refused = {{"broken", {"broken", {}, DType::kF32, nullptr}}};
+  const Checked checked = check_text(pointwise_spec("t[m,n] = broken(x[m,n])\ny[m,n] = t[m,n]"), refused);
+  CHECK(checked.program == nullptr);
+  CHECK(checked.messages.empty());  // told where the function was read
+  CHECK(check_text(pointwise_spec("y[m,n] = broken(x[m,n]) + z[m]"), refused).messages.find("unknown tensor 'z'") != std::string::npos);
+}
+
 }  // namespace kw::generator
