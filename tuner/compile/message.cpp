@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "generator/base/json_text.h"
+
 namespace kw::tuner {
 namespace {
 
@@ -82,8 +84,9 @@ Result<Message> decode(const std::string& frame) {
   const auto num_blobs = number_at<std::uint32_t>(frame, 8);
   std::size_t position = kFixedBytes + num_blobs * sizeof(std::uint64_t);
   Message message;
-  message.head = nlohmann::json::parse(frame.substr(position, head_bytes), nullptr, false);
-  if (message.head.is_discarded()) return fail(Stage::kDevice, Code::kInternal, "message channel: a head that is no JSON");
+  auto head = json_from_text(frame.substr(position, head_bytes));
+  if (!head || !head->is_object()) return fail(Stage::kDevice, Code::kInternal, "message channel: a head that is no JSON object");
+  message.head = std::move(*head);
   position += head_bytes;
   for (std::uint32_t blob = 0; blob < num_blobs; ++blob) {
     const auto blob_bytes = number_at<std::uint64_t>(frame, kFixedBytes + blob * sizeof(std::uint64_t));
