@@ -43,6 +43,22 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return std::filesystem::equivalent(a, b, error) && !error;
 }
 
+/// A table that the other side lacks would be reported as a fault of this one.
+Status check_tables(Connection& connection, const std::string& other_path) {
+  KW_TRY(const auto missing,
+         connection.text("SELECT type || ' ' || name FROM main.sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
+                         "'sqlite_%' AND name NOT IN (SELECT name FROM other.sqlite_schema) ORDER BY name LIMIT 1"));
+  if (missing) return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: damaged database: it has no {}", other_path, *missing));
+  return {};
+}
+
+/// A fault while both files are read carries the path of ours: name the other one too.
+template <typename Value>
+Result<Value> naming_other(Result<Value> result, const std::string& other_path) {
+  if (!result && result.error().message.find(other_path) == std::string::npos) result.error().message += " (reading " + other_path + ")";
+  return result;
+}
+
 /// Damaged texts and clashing programs of the other side are refused before anything is copied.
 Status check_other(Connection& connection, const std::string& other_path) {
   KW_TRY(const auto clash, connection.text("SELECT t.identity FROM other.op AS t JOIN main.op AS m ON m.identity = t.identity "
@@ -95,12 +111,9 @@ Result<std::map<GroupKey, Winner>> winners_of(Connection& connection, const std:
 
 std::string describe(const Winner& winner) { return fmt::format("{} ({:.3f} us)", winner.variant, winner.median_us); }
 
-}  // namespace
-
-Result<std::int64_t> merge_from(Connection& connection, const std::string& other_path) {
-  if (is_same_file(connection.path(), other_path)) return 0;
-  KW_TRY(const Attached attached, Attached::open(connection, other_path));
+Result<std::int64_t> merge_attached(Connection& connection, const std::string& other_path) {
   KW_TRY(Transaction transaction, Transaction::write(connection));
+  KW_TRY_VOID(check_tables(connection, other_path));
   KW_TRY_VOID(check_other(connection, other_path));
   KW_TRY(const std::int64_t num_before, count_trials(connection));
   KW_TRY_VOID(connection.execute(embedded_sql("merge.sql")));
@@ -109,13 +122,22 @@ Result<std::int64_t> merge_from(Connection& connection, const std::string& other
   return num_after - num_before;
 }
 
+}  // namespace
+
+Result<std::int64_t> merge_from(Connection& connection, const std::string& other_path) {
+  if (is_same_file(connection.path(), other_path)) return 0;
+  KW_TRY(const Attached attached, Attached::open(connection, other_path));
+  return naming_other(merge_attached(connection, other_path), other_path);
+}
+
 Result<std::vector<std::string>> diff_with(Connection& connection, const std::string& other_path) {
   std::vector<std::string> lines;
   if (is_same_file(connection.path(), other_path)) return lines;
   KW_TRY(const Attached attached, Attached::open(connection, other_path));
   KW_TRY(Transaction transaction, Transaction::read(connection));
+  KW_TRY_VOID(check_tables(connection, other_path));
   KW_TRY(const auto ours, winners_of(connection, "main"));
-  KW_TRY(const auto theirs, winners_of(connection, "other"));
+  KW_TRY(const auto theirs, naming_other(winners_of(connection, "other"), other_path));
   for (const auto& [key, winner] : ours) {
     const auto found = theirs.find(key);
     if (found == theirs.end()) {

@@ -49,6 +49,7 @@ Status check_path(const std::string& path, const OpenOptions& options) {
     if (options.is_read_only || !options.creates) {
       return fail(wrong_file(Code::kNotFound, path, "no such database (a run of `kernelwright tune` makes one)"));
     }
+    if (path.back() == '/') return fail(wrong_file(Code::kBadInput, path, "names a folder, not a database file"));
     fs::create_directories(folder_of(path), error);
     if (error) return fail(wrong_file(Code::kIo, path, fmt::format("its folder cannot be made: {}", error.message())));
     return {};
@@ -99,6 +100,8 @@ Result<std::unique_ptr<Connection>> open_for_writing(const std::string& path, co
   if (connection->is_forced_read_only()) {
     return fail(wrong_file(Code::kBadInput, path, "read-only: its permissions or its file system do not allow writing"));
   }
+  // Looking after a database never makes one of an empty file.
+  if (!options.creates) KW_TRY_VOID(require_objects(*connection));
   if (!is_local && is_our_wal_file(path)) {
     // Its shared-memory file must not be used here: an exclusive lock does without it.
     KW_TRY_VOID(connection->execute("PRAGMA locking_mode = EXCLUSIVE"));

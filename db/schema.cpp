@@ -112,6 +112,12 @@ Status prepare_schema(Connection& connection, const SchemaSet& schema) {
   return check_ours(connection, state, schema);
 }
 
+Status require_objects(Connection& connection) {
+  KW_TRY(const FileState state, read_state(connection));
+  if (state.is_new()) return fail(bad_input(connection, "an empty database: nothing was ever stored in it"));
+  return {};
+}
+
 Status require_schema(Connection& connection, const SchemaSet& schema) {
   KW_TRY(Transaction transaction, Transaction::read(connection));
   KW_TRY(const FileState state, read_state(connection));

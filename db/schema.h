@@ -35,6 +35,8 @@ std::string embedded_sql(std::string_view name);
 
 /// Creates or migrates. Safe when many processes do it at once on a new file. Errors: newer schema, a foreign database, damaged.
 Status prepare_schema(Connection& connection, const SchemaSet& schema);
+/// Error kBadInput for a file that holds nothing yet.
+Status require_objects(Connection& connection);
 /// For a connection that cannot write: the version must be the current one.
 Status require_schema(Connection& connection, const SchemaSet& schema);
 

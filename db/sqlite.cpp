@@ -47,7 +47,7 @@ Meaning meaning_of(int code, int system_error, std::chrono::milliseconds busy_li
     case SQLITE_NOTADB:
       return {Code::kBadInput, "not a database (SQLite does not know this file)"};
     case SQLITE_CORRUPT:
-      return {Code::kBadInput, "damaged database: run `kernelwright db check`, restore a copy or merge what is readable"};
+      return {Code::kBadInput, "damaged database: restore a copy of the file, or tune into a new one"};
     case SQLITE_READONLY:
       return {Code::kBadInput, "read-only: the file, its folder or this connection does not allow writing"};
     case SQLITE_PERM:
