@@ -28,9 +28,25 @@ Result<SourceTree> read_folder(const std::string& folder) {
     if (!file) return fail(Stage::kTemplate, Code::kIo, fmt::format("{}: cannot be read", entry->path().string()));
     sources[fs::relative(entry->path(), folder).generic_string()] = text.str();
   }
-  if (error) return fail(Stage::kTemplate, Code::kIo, fmt::format("{}: {}", folder, error.message()));
-  if (sources.empty()) return fail(Stage::kTemplate, Code::kNotFound, fmt::format("{}: no .cuh file in this folder", folder));
+  if (error) return fail(Stage::kTemplate, Code::kBadInput, fmt::format("{}: not a folder of templates: {}", folder, error.message()));
+  if (sources.empty()) return fail(Stage::kTemplate, Code::kBadInput, fmt::format("{}: no .cuh file in this folder", folder));
   return sources;
+}
+
+bool is_template(const std::string& text) { return text.find("COMPUTES(") != std::string::npos; }
+
+/// A file is a template, or serves one: what is neither was meant as a template and lost its COMPUTES. A helper may be unused.
+Status check_purpose(const SourceTree& sources, const std::string& file) {
+  for (const std::string_view helpers : {"parts/", "ptx/", "support/"})
+    if (file.starts_with(helpers)) return {};
+  const std::string quoted = '"' + file + '"';
+  for (const auto& [other, text] : sources)
+    if (other != file && text.find(quoted) != std::string::npos) return {};
+  return fail(Error{Stage::kTemplate,
+                    Code::kBadInput,
+                    "no COMPUTES annotation, and no other file includes it: a template says what it computes with COMPUTES(\"...\")",
+                    {file, 0, 0},
+                    {}});
 }
 
 }  // namespace
@@ -48,10 +64,17 @@ Result<TemplateLibrary> TemplateLibrary::load(const std::string& override_folder
     KW_TRY(impl->sources, read_folder(override_folder));
   }
   for (const auto& [file, text] : impl->sources) {
-    if (file == kAnnotationsFile || text.find("COMPUTES(") == std::string::npos) continue;
+    if (file == kAnnotationsFile) continue;
+    if (!is_template(text)) {
+      KW_TRY_VOID(check_purpose(impl->sources, file));
+      continue;
+    }
     KW_TRY(TemplateInfo info, read_template(impl->sources, file));
     impl->templates.push_back(std::move(info));
   }
+  if (impl->templates.empty())
+    return fail(Stage::kTemplate, Code::kBadInput,
+                fmt::format("{}: no template: no .cuh file here has a COMPUTES annotation", override_folder));
   std::sort(impl->templates.begin(), impl->templates.end(), [](const TemplateInfo& a, const TemplateInfo& b) { return a.name < b.name; });
   TemplateLibrary library;
   library.impl_ = std::move(impl);
