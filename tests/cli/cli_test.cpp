@@ -129,6 +129,87 @@ TEST_CASE("without NVRTC the tool says where it looked and how to get it", "[hos
   CHECK(contains(ran.output, "fetch_nvrtc"));
 }
 
+TEST_CASE("a message names the program once, and replay says what it takes", "[host]") {
+  const Sandbox sandbox;
+  const Ran query = sandbox.run("query");
+  CHECK(query.exit_code == 2);
+  CHECK(contains(query.output, "kernelwright: query: give the name of an op"));
+  CHECK(contains(sandbox.run("db").output, "kernelwright: db: give an action"));
+  CHECK(contains(sandbox.run("db tidy").output, "kernelwright: db tidy: unknown; one of check"));
+  const Ran spec = sandbox.run("replay " + kExample);
+  CHECK(spec.exit_code == 2);
+  CHECK(contains(spec.output, "not a replay record, the file that `kernelwright replay --record FILE` writes"));
+  CHECK_FALSE(contains(spec.output, "json.exception"));
+  CHECK(contains(sandbox.run("replay --help").output, "[FILE...] [--record FILE]"));
+  CHECK(contains(sandbox.run("explain --help").output, "canonical, plan or rank"));
+  CHECK(contains(sandbox.run("generate --help").output, "per problem"));
+}
+
+TEST_CASE("verify without a GPU points to simulate", "[host]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("verify --device none " + kExample);
+  CHECK(ran.exit_code == 3);
+  CHECK(contains(ran.output, "verify needs a GPU: --device none was given"));
+  CHECK(contains(ran.output, "kernelwright simulate"));
+}
+
+TEST_CASE("an op that no kernel is made for yet is explained, and ends with 1", "[host]") {
+  const Sandbox sandbox;
+  const std::string attention = " --device none " KW_SOURCE_DIR "/examples/attention_gqa/attention_gqa.op.toml";
+  const Ran whole = sandbox.run("explain" + attention);
+  INFO(whole.output);
+  CHECK(whole.exit_code == 1);
+  CHECK(contains(whole.output, "name = \"attention_gqa\""));
+  CHECK(contains(whole.output, "traffic (HBM)"));
+  CHECK(contains(whole.output, "no kernel yet:"));
+  CHECK(contains(whole.output, "a reduction inside a reduction"));
+  const Ran plan = sandbox.run("explain --stop-after plan" + attention);
+  CHECK(plan.exit_code == 1);
+  CHECK(contains(plan.output, "no kernel: "));
+  const Ran json = sandbox.run("explain --json" + attention);
+  CHECK(json.exit_code == 1);
+  CHECK(contains(json.output, "\"no_kernel\""));
+  CHECK(sandbox.run("tune" + attention).exit_code == 1);
+}
+
+TEST_CASE("strides belong to the dims: --set M makes them anew, --set of a stride moves the ones outside it", "[host]") {
+  const Sandbox sandbox;
+  sandbox.write("batched.op.toml", R"toml(name = "batched"
+[dims]
+B = 3
+M = [8, 16]
+N = 32
+K = 64
+[tensors]
+A = { dtype = "f16", shape = ["B", "M", "K"], strides = "any" }
+W = { dtype = "f16", shape = ["N", "K"] }
+out = { dtype = "f16", shape = ["B", "M", "N"], role = "out" }
+[compute]
+body = "out[b,m,n] = sum[k](A[b,m,k] * W[n,k])"
+)toml");
+  const std::string explain = "explain --device none --arch sm_80 " + sandbox.path("batched.op.toml");
+  const Ran larger = sandbox.run(explain + " --set M=256");
+  INFO(larger.output);
+  CHECK(larger.exit_code == 0);
+  CHECK(contains(larger.output, "== B=3,K=64,M=256,N=32,A.stride0=16384,A.stride1=64,A.stride2=1 =="));
+  CHECK(larger.output.find("\n== ") == larger.output.rfind("\n== "));  // the rows of M = 8 and 16 are one problem now
+  CHECK(contains(sandbox.run(explain + " --set M=8,A.stride1=72").output, "A.stride0=576,A.stride1=72,A.stride2=1 =="));
+  CHECK(contains(sandbox.run(explain + " --set M=9,A.stride0=4096").output, "A.stride0=4096,A.stride1=64,A.stride2=1 =="));
+}
+
+TEST_CASE("several --set that repeat a name are several shapes, in every command alike", "[host]") {
+  const Sandbox sandbox;
+  const std::string explain = "explain --device none --arch sm_80 " + kExample;
+  const Ran two = sandbox.run(explain + " --set M=77 --set M=1000");
+  CHECK(contains(two.output, "M=77,"));
+  CHECK(contains(two.output, "M=1000,"));
+  CHECK(contains(sandbox.run(explain + " --set M=77 --set N=256").output, "== K=4096,M=77,N=256 =="));
+  const Ran uneven = sandbox.run(explain + " --set M=77 --set M=5,N=256");
+  CHECK(uneven.exit_code == 2);
+  CHECK(contains(uneven.output, "several --set that give one name several values are a shape each and name the same dims"));
+  CHECK(contains(sandbox.run(explain + " --set K=9007199254740992").output, "--set K=9007199254740992: tensor"));
+}
+
 TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second run does nothing again", "[nvrtc]") {
   const Sandbox sandbox;
   const std::string tune = "tune --device none --arch sm_80 --budget 30m " + kExample;  // all 32, however slow the machine
@@ -143,6 +224,22 @@ TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second
   CHECK(query.exit_code == 0);
   CHECK(contains(query.output, "predicted, not measured"));
   CHECK(contains(query.output, "right on the simulator at small problems, not run on a device"));
+  const Ran here = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=2048,N=4096,K=4096");
+  INFO(here.output);
+  CHECK(contains(here.output, "us at K=4096,M=1024,N=4096, predicted, not measured"));
+  CHECK(contains(here.output, "by the model, not measured; bound of"));
+  const Ran json = sandbox.run("query matmul_bias_relu --json --device none --arch sm_80 --set M=1024,N=4096,K=4096");
+  CHECK(contains(json.output, "\"dtype\": \"f16\",\n            \"kind\": \"tensor\""));
+  CHECK(contains(json.output, "\"dtype\": \"i64\",\n            \"kind\": \"int64\""));
+  CHECK_FALSE(contains(json.output, "\"source\": \"\""));
+  const Ran foreign = sandbox.run("query matmul_bias_relu --device none --arch sm_90 --device-model none:sm_80 --any-device");
+  CHECK_FALSE(contains(foreign.output, "measured on another device"));
+  const Ran several = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=1 --set M=2");
+  CHECK(several.exit_code == 2);
+  CHECK(contains(several.output, "query: --set gives 2 shapes; it answers for one"));
+  const Ran ptx = sandbox.run("show matmul_bias_relu --ptx --device none --arch sm_80");
+  CHECK(ptx.exit_code == 0);
+  CHECK(contains(ptx.output, ".entry gemm_"));
   const Ran other_arch = sandbox.run("query matmul_bias_relu --device none --arch sm_90 --set M=1024,N=4096,K=4096");
   CHECK(other_arch.exit_code == 1);
   CHECK(contains(other_arch.output, "the database has it for none:sm_80 (--arch sm_80)"));
@@ -156,7 +253,31 @@ TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second
   INFO(exported.output);
   CHECK(exported.exit_code == 0);
   CHECK(contains(sandbox.read("out/matmul_bias_relu.cu"), "predicted, not measured"));
+  const std::string export_again = "export matmul_bias_relu --json --device none --arch sm_80 -o ";
+  const Ran again = sandbox.run(export_again + sandbox.path("out"));
+  CHECK(again.exit_code == 0);
+  CHECK(contains(again.output, "\"test_matmul_bias_relu.cu\""));
+  CHECK(contains(again.output, "\"kernel\": \"gemm_"));
+  std::filesystem::create_directory(sandbox.path("mine"));
+  sandbox.write("mine/README.md", "my own notes\n");
+  const Ran refused = sandbox.run(export_again + sandbox.path("mine"));
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.output, "README.md is there and was not written by export"));
+  CHECK(sandbox.read("mine/README.md") == "my own notes\n");
+  CHECK(contains(sandbox.run("db gc --json").output, "\"bytes_freed\""));
   CHECK(sandbox.run("db check").exit_code == 0);
+}
+
+TEST_CASE("a budget that is too small still ends with a kernel, and says that it was the budget", "[nvrtc]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("tune --device none --arch sm_80 --no-simulation --budget 1ms " + kExample);
+  INFO(ran.output);
+  CHECK(ran.exit_code == 0);
+  CHECK(contains(ran.output, "stopped early: the budget of 0.001 s is used up, "));
+  CHECK(contains(ran.output, "best predicted"));
+  const Ran json = sandbox.run("tune --json --device none --arch sm_80 --no-simulation --budget 1ms " + kExample);
+  CHECK(contains(json.output, "\"op\": \"matmul_bias_relu\""));
+  CHECK(contains(json.output, "\"stop_reason\": \""));
 }
 
 TEST_CASE("generate writes the variants and a manifest that names them", "[nvrtc]") {

@@ -5,13 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <sstream>
 
 #include "tuner/session/spec_file.h"
 
@@ -65,6 +62,14 @@ Result<ParsedOptions> parse_options(const Invocation& invocation, const std::str
   } catch (const po::error& error) {
     return usage_error(command, error.what());
   }
+  for (const auto& [name, value] : parsed.values) {
+    if (name == "cache" || name == "set" || value.defaulted()) continue;  // --cache "" means none; --set has rules of its own
+    const auto* one = boost::any_cast<std::string>(&value.value());
+    const auto* many = boost::any_cast<std::vector<std::string>>(&value.value());
+    if ((one == nullptr || !one->empty()) && (many == nullptr || std::find(many->begin(), many->end(), "") == many->end())) continue;
+    const bool is_option = std::none_of(positional.begin(), positional.end(), [&](const auto& p) { return p.starts_with(name); });
+    return usage_error(command, fmt::format("{}{}: is empty", is_option ? "--" : "", name));
+  }
   if (parsed.has("help")) {
     for (const Command& entry : commands())
       if (entry.name == command) fmt::print("usage: kernelwright {} {}\n{}\n\n", entry.name, entry.synopsis, entry.summary);
@@ -90,6 +95,13 @@ std::string database_path(const Invocation& invocation, const ParsedOptions& opt
                            : db::default_database_path(invocation.kernelwright_db, invocation.xdg_data_home, invocation.home);
 }
 
+std::string default_cache_folder(const char* xdg_cache_home, const char* home) {
+  const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
+  if (is_set(xdg_cache_home) && *xdg_cache_home == '/') return std::string(xdg_cache_home) + "/kernelwright/cubins";
+  if (is_set(home)) return std::string(home) + "/.cache/kernelwright/cubins";
+  return "kernelwright-cubins";  // no home: the current folder, as the database
+}
+
 Result<std::unique_ptr<Services>> make_services(const Invocation& invocation, const ParsedOptions& parsed,
                                                 const std::string& default_device) {
   Options options;
@@ -98,10 +110,7 @@ Result<std::unique_ptr<Services>> make_services(const Invocation& invocation, co
   options.database_path = database_path(invocation, parsed);
   options.device = parsed.text("device", default_device);
   options.template_folder = parsed.text("templates");
-  const std::string cache_root = invocation.xdg_cache_home != nullptr
-                                     ? invocation.xdg_cache_home
-                                     : std::string(invocation.home != nullptr ? invocation.home : "/tmp") + "/.cache";
-  options.cache_folder = parsed.text("cache", cache_root + "/kernelwright/cubins");
+  options.cache_folder = parsed.text("cache", default_cache_folder(invocation.xdg_cache_home, invocation.home));
   if (parsed.has("arch")) {
     options.arch = arch_from_text(parsed.text("arch"));
     if (!options.arch) {
@@ -120,13 +129,14 @@ Result<std::unique_ptr<Services>> make_services(const Invocation& invocation, co
   return Services::create(std::move(options));
 }
 
-Result<double> seconds_from_text(const std::string& text) {
+Result<double> seconds_from_text(const std::string& option, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(end, text.data() + text.size() - end);
   const double scale = unit == "ms" ? 1e-3 : unit == "m" ? 60 : unit == "h" ? 3600 : unit.empty() || unit == "s" ? 1 : -1;
   if (error != std::errc{} || scale < 0 || !(value > 0) || value * scale > 1e7)
-    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("'{}': expected a time such as 60s, 2m or 1500ms", text));
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                fmt::format("{} '{}': expected a time such as 60s, 2m or 1500ms, above 0", option, text));
   return value * scale;
 }
 
@@ -140,27 +150,6 @@ Result<std::shared_ptr<const LoadedSpec>> load_spec_or_fail(const std::string& p
   for (const Error& error : diagnostics.errors())
     if (error.code == Code::kNotFound) code = Code::kBadInput;
   return fail(Stage::kSpec, code, text);
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  const std::filesystem::path target(path);
-  std::error_code error;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  if (error) return fail(Stage::kCommandLine, Code::kIo, fmt::format("{}: {}", target.parent_path().string(), error.message()));
-  const std::filesystem::path temporary = target.string() + fmt::format(".tmp{}", getpid());
-  {
-    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    stream.close();
-    if (!stream) {
-      const std::string why = std::strerror(errno);
-      std::filesystem::remove(temporary, error);
-      return fail(Stage::kCommandLine, Code::kIo, fmt::format("{}: cannot be written: {}", path, why));
-    }
-  }
-  std::filesystem::rename(temporary, target, error);
-  if (error) return fail(Stage::kCommandLine, Code::kIo, fmt::format("{}: {}", path, error.message()));
-  return {};
 }
 
 ProgressSink make_progress(const Invocation& invocation, const std::string& label) {

@@ -64,15 +64,18 @@ void add_service_options(boost::program_options::options_description& described)
 Result<std::unique_ptr<Services>> make_services(const Invocation& invocation, const ParsedOptions& options,
                                                 const std::string& default_device = "auto");
 std::string database_path(const Invocation& invocation, const ParsedOptions& options);
+/// $XDG_CACHE_HOME when absolute, else ~/.cache, else the current folder: the rule of db::default_database_path.
+std::string default_cache_folder(const char* xdg_cache_home, const char* home);
 
 /// "60s", "2m", "1500ms", "90" (seconds).
-Result<double> seconds_from_text(const std::string& text);
+Result<double> seconds_from_text(const std::string& option, const std::string& text);
 
 /// Loads a spec or turns its diagnostics into one error that lists them all.
 struct LoadedSpec;
 Result<std::shared_ptr<const LoadedSpec>> load_spec_or_fail(const std::string& path);
 
-/// Writes a file through a temporary name and a rename; makes folders. Error kIo names the path and the reason.
+/// Writes a file through a temporary name and a rename, at the end of symbolic links; makes folders. Devices and FIFOs are written
+/// through. Error kBadInput for an empty path or a folder, else kIo: the path and the reason.
 Status write_file(const std::string& path, const std::string& text);
 
 /// Progress on standard error: one line that rewrites itself on a terminal with the time left, plain lines elsewhere.

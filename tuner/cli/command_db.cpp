@@ -67,11 +67,17 @@ Result<int> run_db(const Invocation& invocation) {
   const bool needs_other = action == "merge" || action == "diff";
   if (needs_other && !parsed.has("other"))
     return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("db {}: give the other database", action));
+  if (!needs_other && parsed.has("other"))
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                fmt::format("db {}: takes no further argument, '{}' was given", action, parsed.text("other")));
   const bool writes = action == "merge" || action == "gc";
   if (!writes && action != "check" && action != "info" && action != "diff")
     return fail(Stage::kCommandLine, Code::kBadInput,
                 action.empty() ? std::string("db: give an action: one of check, info, merge, gc, diff")
                                : fmt::format("db {}: unknown; one of check, info, merge, gc, diff", action));
+  // The other side is opened first: a mistake in its name must not leave a new database behind.
+  if (needs_other)
+    KW_TRY_VOID(db::Database::open(parsed.text("other"), {.is_read_only = true, .creates = false, .busy_timeout_ms = 20000}));
   KW_TRY(const auto database, db::Database::open(path, {.is_read_only = !writes, .creates = action == "merge", .busy_timeout_ms = 20000}));
   if (action == "check") {
     KW_TRY(const auto findings, database->check());

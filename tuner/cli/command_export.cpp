@@ -163,6 +163,7 @@ Result<int> run_export(const Invocation& invocation) {
       }
       continue;
     }
+    KW_TRY_VOID(require_source(answer.record->key.variant));
     request.kernels.push_back(kernel_of(answer));
     if (!is_json)
       fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),

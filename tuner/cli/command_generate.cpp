@@ -5,8 +5,14 @@
 
 #include <charconv>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
+#include "generator/base/json_text.h"
 #include "tuner/cli/command.h"
 #include "tuner/search/search.h"
 #include "tuner/session/ranked_problem.h"
@@ -93,6 +99,49 @@ nlohmann::json to_json(const Generated& generated, const Problem& problem, const
   return entry;
 }
 
+/// The files that an earlier generate listed in the manifest of this folder; a manifest of somebody else is left alone, and refused.
+Result<std::set<std::string>> files_of_earlier_set(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder) / "manifest.json";
+  std::set<std::string> files;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return files;
+  std::ostringstream text;
+  if (std::filesystem::is_regular_file(path, ignored)) text << std::ifstream(path).rdbuf();
+  const nlohmann::json manifest = json_from_text(text.str()).value_or(nullptr);
+  if (!manifest.is_object() || !manifest.contains("generator") || !manifest.contains("identity"))
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                fmt::format("{}: is there and was not written by generate: give another folder with -o", path.string()));
+  for (const nlohmann::json& entry : manifest.value("variants", nlohmann::json::array())) {
+    const std::string file = entry.is_object() && entry.contains("file") && entry["file"].is_string() ? entry["file"] : "";
+    if (file.ends_with(".cu") && file.find('/') == std::string::npos) files.insert(file);
+  }
+  return files;
+}
+
+/// The new files, then away with those of the earlier set, then the manifest: it never lists what is not there. A fault takes back
+/// what this run added.
+Status write_set(const std::string& folder, const std::map<std::string, std::string>& sources, const nlohmann::json& manifest) {
+  KW_TRY(const std::set<std::string> earlier, files_of_earlier_set(folder));
+  std::vector<std::filesystem::path> added;
+  std::error_code ignored;
+  const auto write_all = [&]() -> Status {
+    for (const auto& [file, source] : sources) {
+      const std::filesystem::path path = std::filesystem::path(folder) / file;
+      const bool is_new = !std::filesystem::exists(path, ignored);
+      KW_TRY_VOID(write_file(path.string(), source));
+      if (is_new) added.push_back(path);
+    }
+    for (const std::string& file : earlier)
+      if (!sources.contains(file)) std::filesystem::remove(std::filesystem::path(folder) / file, ignored);
+    return write_file(folder + "/manifest.json", manifest.dump(2) + "\n");
+  };
+  Status status = write_all();
+  if (status) return status;
+  for (const std::filesystem::path& path : added) std::filesystem::remove(path, ignored);
+  status.error().message += fmt::format("; the set of variants in {} is incomplete: run generate again", folder);
+  return status;
+}
+
 }  // namespace
 
 Result<int> run_generate(const Invocation& invocation) {
@@ -119,7 +168,7 @@ Result<int> run_generate(const Invocation& invocation) {
                              {"identity", spec->identity},
                              {"arch", kw::to_text(services->arch())},
                              {"generator", generator_version()}};
-  std::map<std::string, std::string> written;
+  std::map<std::string, std::string> written, sources;
   std::map<std::string, int> num_by_status;
   std::size_t num_emitted = 0;
   double emit_seconds = 0;
@@ -137,15 +186,17 @@ Result<int> run_generate(const Invocation& invocation) {
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const generator::Variant& variant = chosen[i].variant;
       if (written.emplace(variant.id, variant.source_hash).second) {
-        KW_TRY_VOID(write_file(folder + "/" + variant.id + ".cu", variant.source));
+        sources[variant.id + ".cu"] = variant.source;
       }
       manifest["variants"].push_back(to_json(chosen[i], problem, outcomes.empty() ? nullptr : &outcomes[i]));
     }
   }
   if (parsed.flag("compile")) manifest["compiled"] = num_by_status;
   const double variants_per_second = emit_seconds > 0 ? static_cast<double>(num_emitted) / emit_seconds : 0;
-  if (parsed.flag("timing")) fmt::print(stderr, "{} variants emitted, {:.1f} a second and core\n", num_emitted, variants_per_second);
-  KW_TRY_VOID(write_file(folder + "/manifest.json", manifest.dump(2) + "\n"));
+  if (parsed.flag("timing")) manifest["timing"] = {{"variants", num_emitted}, {"variants_per_second_and_core", variants_per_second}};
+  if (parsed.flag("timing") && !parsed.flag("json"))
+    fmt::print(stderr, "{} variants emitted, {:.1f} a second and core\n", num_emitted, variants_per_second);
+  KW_TRY_VOID(write_set(folder, sources, manifest));
   if (parsed.flag("json"))
     fmt::print("{}\n", manifest.dump(2));
   else

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "generator/base/json_text.h"
 #include "tuner/cli/command.h"
 #include "tuner/session/ranked_problem.h"
 
@@ -19,12 +20,15 @@ struct Recorded {
   std::string spec_json, arch, template_name, config, source_hash, id;
 };
 
-nlohmann::json to_json(const std::vector<Recorded>& variants) {
+Result<nlohmann::json> to_json(const std::vector<Recorded>& variants) {
   std::map<std::string, int> spec_numbers;
   nlohmann::json out = {{"specs", nlohmann::json::array()}, {"variants", nlohmann::json::array()}};
   for (const Recorded& variant : variants) {
     const auto [entry, is_new] = spec_numbers.emplace(variant.spec_json, static_cast<int>(spec_numbers.size()));
-    if (is_new) out["specs"].push_back(nlohmann::json::parse(variant.spec_json));
+    if (is_new) {
+      KW_TRY(nlohmann::json spec, json_from_text(variant.spec_json));
+      out["specs"].push_back(std::move(spec));
+    }
     out["variants"].push_back({{"spec", entry->second},
                                {"arch", variant.arch},
                                {"template", variant.template_name},
@@ -40,15 +44,22 @@ Result<std::vector<Recorded>> read_record(const std::string& path) {
   std::ostringstream text;
   text << stream.rdbuf();
   if (!stream) return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: cannot be read", path));
+  const auto read = json_from_text(text.str());
+  const nlohmann::json json = read.value_or(nullptr);
+  const bool is_record = json.is_object() && json.contains("specs") && json.contains("variants");
+  if (!is_record)
+    return fail(Stage::kCommandLine, Code::kBadInput,
+                fmt::format("{}: not a replay record, the file that `kernelwright replay --record FILE` writes{}{}", path,
+                            read ? "" : fmt::format(" ({})", read.error().message),
+                            path.ends_with(".toml") ? "; the variants of a spec are replayed from the database they are in" : ""));
   try {
-    const auto json = nlohmann::json::parse(text.str());
     std::vector<Recorded> variants;
     for (const auto& item : json.at("variants"))
       variants.push_back({json.at("specs").at(item.at("spec").get<std::size_t>()).dump(), item.at("arch"), item.at("template"),
                           item.at("config"), item.at("source_hash"), item.at("id")});
     return variants;
   } catch (const nlohmann::json::exception& error) {
-    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: not a replay record: {}", path, error.what()));
+    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: a replay record with a broken entry: {}", path, error.what()));
   }
 }
 
@@ -77,7 +88,7 @@ class Emitter {
     if (spec == nullptr) {
       Diagnostics diagnostics;
       spec = load_spec_from_json(recorded.spec_json, diagnostics);
-      if (spec == nullptr) return fail(Stage::kSpec, Code::kBadInput, diagnostics.to_text());
+      if (spec == nullptr) return fail(Stage::kSpec, Code::kBadInput, "its spec: " + diagnostics.to_text());
     }
     const auto arch = arch_from_text(recorded.arch);
     const generator::TemplateInfo* info = library_.find(recorded.template_name);
@@ -119,7 +130,8 @@ Result<int> run_replay(const Invocation& invocation) {
     variants.insert(variants.end(), more.begin(), more.end());
   }
   if (parsed.has("record")) {
-    KW_TRY_VOID(write_file(parsed.text("record"), to_json(variants).dump(1) + "\n"));
+    KW_TRY(const nlohmann::json record, to_json(variants));
+    KW_TRY_VOID(write_file(parsed.text("record"), record.dump(1) + "\n"));
     fmt::print("{} variants recorded in {}\n", variants.size(), parsed.text("record"));
     return 0;
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "generator/base/json_text.h"
 #include "tuner/cli/command.h"
 #include "tuner/session/query_session.h"
 #include "tuner/session/ranked_problem.h"
@@ -31,7 +32,7 @@ Result<db::TrialRecord> find_record(const ParsedOptions& parsed, Services& servi
 }
 
 Result<LaunchPlan> stored_plan(const db::VariantRow& variant) {
-  const auto json = nlohmann::json::parse(variant.plan_json, nullptr, false);
+  KW_TRY(const nlohmann::json json, json_from_text(variant.plan_json));
   KW_TRY(LaunchPlan plan, launch_plan_from_json(json));
   if (plan.launches.empty())
     return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: its stored launch plan has no launch", variant.id));
@@ -40,6 +41,7 @@ Result<LaunchPlan> stored_plan(const db::VariantRow& variant) {
 
 Result<std::string> compile_to_ptx(const db::TrialRecord& record, Services& services) {
   const db::VariantRow& variant = record.key.variant;
+  KW_TRY_VOID(require_source(variant));
   KW_TRY(const LaunchPlan plan, stored_plan(variant));
   KW_TRY(CompilePool * pool, services.compile_pool());
   CompileRequest request;
@@ -95,7 +97,7 @@ Result<int> run_show(const Invocation& invocation) {
   if (!parsed.has("name")) return fail(Stage::kCommandLine, Code::kBadInput, "show: give an op or a variant");
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   KW_TRY(const db::TrialRecord record, find_record(parsed, *services));
-  const auto plan = nlohmann::json::parse(record.key.variant.plan_json, nullptr, false);
+  KW_TRY(const nlohmann::json plan, json_from_text(record.key.variant.plan_json));
   if (parsed.flag("json")) {
     fmt::print("{}\n", nlohmann::json{{"variant", record.key.variant.id},
                                       {"config", record.key.variant.config},
@@ -116,6 +118,7 @@ Result<int> run_show(const Invocation& invocation) {
     KW_TRY(const std::string sass, disassemble(record));
     fmt::print("{}", sass);
   } else {
+    KW_TRY_VOID(require_source(record.key.variant));
     fmt::print("{}", record.key.variant.source);
   }
   return 0;

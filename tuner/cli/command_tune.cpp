@@ -31,6 +31,7 @@ nlohmann::json to_json(const LoadedSpec& spec, const ProblemSummary& summary) {
                         {"kept", summary.num_kept},
                         {"by_status", by_status},
                         {"reused", summary.num_reused},
+                        {"passed_over", summary.num_passed_over},
                         {"compiles", summary.num_compiles},
                         {"launches", summary.num_launches},
                         {"seconds", summary.seconds},
@@ -57,6 +58,9 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
   fmt::print("  {} compiled, {} runs on the device, {} rows reused, {:.1f} s{}\n", summary.num_compiles, summary.num_launches,
              summary.num_reused, summary.seconds,
              summary.is_stopped ? fmt::format(" (stopped early: {}; run it again to go on)", summary.stop_reason) : "");
+  if (summary.num_passed_over > 0)
+    fmt::print("  {} not compiled by no fault of theirs (a compiler killed or out of memory): run it again to try them\n",
+               summary.num_passed_over);
   if (!summary.winner) {
     fmt::print("  no kernel\n");
   } else if (summary.is_predicted) {
@@ -80,9 +84,9 @@ Result<TuneOptions> tune_options(const ParsedOptions& parsed, bool has_device) {
     return fail(Stage::kCommandLine, Code::kBadInput,
                 fmt::format("--search {}: one of halving, exhaustive, random", parsed.text("search")));
   options.search.kind = *kind;
-  KW_TRY(options.search.budget_seconds, seconds_from_text(parsed.text("budget", *kind == SearchKind::kExhaustive ? "24h"
-                                                                                : has_device                     ? "60s"
-                                                                                                                 : "10m")));
+  KW_TRY(options.search.budget_seconds, seconds_from_text("--budget", parsed.text("budget", *kind == SearchKind::kExhaustive ? "24h"
+                                                                                            : has_device                     ? "60s"
+                                                                                                                             : "10m")));
   return options;
 }
 

@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 
 #include "tuner/cli/command.h"
+#include "tuner/cli/output.h"
 #include "tuner/compile/compiler.h"
 #include "tuner/device/gpu_worker.h"
 
@@ -59,8 +61,6 @@ std::string own_path(const char* argv0) {
 
 int run(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "--help";
-  if (name == "__compile-worker") return compile_worker_main();
-  if (name == "__gpu-worker") return gpu_worker_main();
   if (name == "--help" || name == "-h" || name == "help") return print_usage(), 0;
   if (name == "--version") return fmt::print("kernelwright {}\n", generator_version()), 0;
 
@@ -95,10 +95,16 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a worker that dies is a status, not the end of the run
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is a failed write, reported with its path
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "__compile-worker") return kw::tuner::compile_worker_main();
+  if (name == "__gpu-worker") return kw::tuner::gpu_worker_main();
+  kw::tuner::guard_output();
+  int code = 3;
   try {
-    return kw::tuner::run(argc, argv);
+    code = kw::tuner::run(argc, argv);
   } catch (const std::exception& error) {
     fmt::print(stderr, "kernelwright: internal fault: {}\n", error.what());
-    return 3;
   }
+  return kw::tuner::finish_output(code);
 }

@@ -133,8 +133,11 @@ Status ProblemTuner::find_earlier_rows() {
   if (options_.retunes) return {};
   KW_TRY(db::Database * database, services_.database());
   const db::ProtocolRow first = services_.has_device() ? protocol_row(early_) : model_protocol_row();
+  KW_TRY(const auto best, find_winner());
   for (Candidate& candidate : candidates_) {
     if (candidate.has_failed) continue;
+    // A winner whose source was collected is no answer to a query: it is made again.
+    if (best && best->key.variant.source.empty() && best->key.variant.id == candidate.variant.id) continue;
     KW_TRY(const auto early, database->find_trial(key_of(candidate, first)));
     if (!early) continue;
     const TrialStatus status = early->trial.status;
@@ -156,6 +159,13 @@ Status ProblemTuner::find_earlier_rows() {
     }
   }
   return {};
+}
+
+Result<std::optional<db::TrialRecord>> ProblemTuner::find_winner() {
+  KW_TRY(db::Database * database, services_.database());
+  db::TrialKey key = base_key_;
+  key.protocol = services_.has_device() ? protocol_row(final_) : model_protocol_row();
+  return services_.has_device() ? database->winner(key) : database->predicted_best(key);
 }
 
 Result<std::int64_t> ProblemTuner::store(const Candidate& candidate, const db::ProtocolRow& protocol, db::TrialRow trial) {
@@ -180,6 +190,17 @@ Status ProblemTuner::store_failure(Candidate& candidate, TrialStatus status, con
 }
 
 Status ProblemTuner::store_compile_failure(Candidate& candidate, const CompileOutcome& outcome) {
+  // A row with a failure bans the variant for good: it needs a compiler that works, and a fault of the variant.
+  if (outcome.status != TrialStatus::kSpillsRefused) {
+    KW_TRY(CompilePool * pool, services_.compile_pool());
+    KW_TRY_VOID(check_compiler(*pool, services_.arch()));
+  }
+  if (outcome.is_transient) {
+    ++num_passed_over_;
+    verification_summary_.failures.push_back(
+        fmt::format("{}: {}: {} (not kept: not the variant's fault)", candidate.variant.id, to_text(outcome.status), outcome.error));
+    return {};
+  }
   candidate.kernel = outcome.kernel;
   candidate.kernel->cubin.clear();
   const Status stored = store_failure(candidate, outcome.status, outcome.error);
@@ -214,6 +235,7 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
     }
     Candidate& candidate = candidates_[order[at]];
     CompileOutcome outcome = futures[at].get();
+    ++num_tried_;
     if (!outcome.kernel.is_from_cache) ++services_.num_compiles;
     if (outcome.status != TrialStatus::kOk) {
       KW_TRY_VOID(store_compile_failure(candidate, outcome));
@@ -235,7 +257,6 @@ Result<bool> ProblemTuner::simulate_candidate(Candidate& candidate, db::TrialRow
   if (data.empty() || !module) {
     trial.reason = "not simulated: " + (data.empty() ? "no small problem is legal" : module.error().message);
     return true;
-    ++num_tried_;
   }
   SimulateOptions options;
   options.schedules = all_schedules();
@@ -279,10 +300,16 @@ Result<ProblemSummary> ProblemTuner::summary() {
   for (const generator::ConfigSpace& space : space_->spaces) summary.num_configs += space.num_points();
   summary.num_kept = space_->ranked.size();
   summary.num_reused = num_reused_;
+  summary.num_passed_over = num_passed_over_;
   summary.num_compiles = services_.num_compiles - compiles_before_;
   summary.num_launches = services_.num_launches - launches_before_;
   summary.seconds = elapsed_seconds();
   summary.is_stopped = is_stopped_;
+  if (is_stopped_) {
+    const auto num_left = std::count_if(candidates_.begin(), candidates_.end(),
+                                        [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us < 0; });
+    summary.stop_reason = fmt::format("{}, {} of {} variants are left", stop_reason_, num_left, candidates_.size());
+  }
   summary.is_predicted = !services_.has_device();
   KW_TRY(db::Database * database, services_.database());
   db::TrialKey key = base_key_;
@@ -295,14 +322,8 @@ Result<ProblemSummary> ProblemTuner::summary() {
     for (const db::TrialRecord& row : early_rows)
       if (row.trial.status != TrialStatus::kOk) ++summary.num_by_status[row.trial.status];
   }
-  key.protocol = services_.has_device() ? protocol_row(final_) : model_protocol_row();
-  KW_TRY(summary.winner, services_.has_device() ? database->winner(key) : database->predicted_best(key));
+  KW_TRY(summary.winner, find_winner());
   return summary;
 }
 
 }  // namespace kw::tuner
-  if (is_stopped_) {
-    const auto num_left = std::count_if(candidates_.begin(), candidates_.end(),
-                                        [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us < 0; });
-    summary.stop_reason = fmt::format("{}, {} of {} variants are left", stop_reason_, num_left, candidates_.size());
-  }

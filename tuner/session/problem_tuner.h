@@ -49,6 +49,7 @@ class ProblemTuner {
   db::TrialKey key_of(const Candidate& candidate, const db::ProtocolRow& protocol) const;
   Result<std::int64_t> store(const Candidate& candidate, const db::ProtocolRow& protocol, db::TrialRow trial);
   Status store_failure(Candidate& candidate, TrialStatus status, const std::string& reason);
+  Result<std::optional<db::TrialRecord>> find_winner();
   Status store_compile_failure(Candidate& candidate, const CompileOutcome& outcome);
   std::vector<std::size_t> to_compile(std::size_t max_count) const;
   Status compile_in_order(const std::vector<std::size_t>& order, const std::function<Status(Candidate&)>& use);
@@ -59,8 +60,8 @@ class ProblemTuner {
   Result<bool> verify_candidate(Candidate& candidate, std::size_t ordinal);
   Result<bool> ensure_verified(Candidate& candidate, std::size_t ordinal);
   Result<double> measure_candidate(Candidate& candidate, const Protocol& protocol);
-  bool must_stop() const;
   /// A signal stops at once; the budget only when there is something to show: one good variant, or enough that are not.
+  bool must_stop() const;
   double elapsed_seconds() const;
   void report(const std::string& step, std::size_t done, std::size_t total) const;
 
@@ -75,12 +76,12 @@ class ProblemTuner {
   VerificationSource verification_;
   Protocol early_, final_;
   double floor_us_ = 0;
-  std::size_t num_reused_ = 0;
+  std::size_t num_reused_ = 0, num_passed_over_ = 0;
   VerificationSummary verification_summary_;
   int compiles_before_ = 0, launches_before_ = 0;
-  mutable bool is_stopped_ = false;
   std::size_t num_tried_ = 0;  ///< compiled in this run, whatever came of it
-};
+  mutable bool is_stopped_ = false;
   mutable std::string stop_reason_;
+};
 
 }  // namespace kw::tuner

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "generator/base/json_text.h"
 #include "tuner/session/ranked_problem.h"
 
 namespace kw::tuner {
@@ -32,9 +33,9 @@ struct Legal {
 std::vector<Legal> legal_candidates(std::vector<db::QueryCandidate> candidates, const Problem& asked, std::string& first_refusal) {
   std::vector<Legal> legal;
   for (db::QueryCandidate& candidate : candidates) {
-    const auto json = nlohmann::json::parse(candidate.record.key.variant.plan_json, nullptr, false);
-    if (json.is_discarded()) continue;
-    auto plan = launch_plan_from_json(json);
+    const auto json = json_from_text(candidate.record.key.variant.plan_json);
+    if (!json) continue;
+    auto plan = launch_plan_from_json(*json);
     if (!plan) continue;
     const std::string broken = first_broken_constraint(*plan, asked);
     if (!broken.empty()) {
@@ -172,6 +173,12 @@ double problem_distance(const Problem& a, const Problem& b) {
     distance = std::max(distance, std::fabs(std::log2(static_cast<double>(value) / static_cast<double>(other->second))));
   }
   return distance;
+}
+
+Status require_source(const db::VariantRow& variant) {
+  if (!variant.source.empty()) return {};
+  return fail(Stage::kDatabase, Code::kNotFound,
+              fmt::format("{}: its source was taken by `db gc`, plan and times are kept; `tune --retune` brings it back", variant.id));
 }
 
 Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services) {

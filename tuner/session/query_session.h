@@ -42,4 +42,7 @@ Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services
 /// Largest |log2| ratio over the dims of two problems; infinite when the names differ.
 double problem_distance(const Problem& a, const Problem& b);
 
+/// Error kNotFound when garbage collection took the source: says so, and what brings it back.
+Status require_source(const db::VariantRow& variant);
+
 }  // namespace kw::tuner

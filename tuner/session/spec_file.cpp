@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "generator/base/json_text.h"
 #include "generator/rewrite/read_user_functions.h"
 
 namespace kw::tuner {
@@ -46,7 +47,11 @@ std::shared_ptr<const LoadedSpec> make_spec(LoadedSpec spec, const std::string& 
   if (!syntax->functions_file.empty()) {
     const auto text = recording(syntax->functions_file);
     if (!text) {
-      diagnostics.add(text.error());
+      diagnostics.add({Stage::kSpec,
+                       Code::kBadInput,
+                       fmt::format("functions = '{}': {}", syntax->functions_file, text.error().message),
+                       syntax->functions_where,
+                       {}});
       return nullptr;
     }
     functions = generator::read_user_functions(*text, syntax->functions_file, syntax->called_names, diagnostics);
@@ -81,7 +86,7 @@ std::shared_ptr<const LoadedSpec> load_spec(const std::string& path, Diagnostics
 std::shared_ptr<const LoadedSpec> load_spec_from_json(const std::string& files_json, Diagnostics& diagnostics) {
   LoadedSpec spec;
   try {
-    const auto json = nlohmann::json::parse(files_json);
+    const auto json = json_from_text(files_json).value_or(nullptr);
     spec.main_file = json.at("main").get<std::string>();
     spec.files = json.at("files").get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception&) {
@@ -95,7 +100,10 @@ std::shared_ptr<const LoadedSpec> load_spec_from_json(const std::string& files_j
     return found->second;
   };
   const std::string main_file = spec.main_file;
-  if (!spec.files.contains(main_file)) return nullptr;
+  if (!spec.files.contains(main_file)) {
+    diagnostics.add({Stage::kDatabase, Code::kBadInput, fmt::format("the stored spec lacks its main file '{}'", main_file), {}, {}});
+    return nullptr;
+  }
   return make_spec(std::move(spec), main_file, read, diagnostics);
 }
 

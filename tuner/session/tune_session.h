@@ -32,11 +32,12 @@ struct ProblemSummary {
   std::size_t num_configs = 0, num_kept = 0;
   std::map<TrialStatus, std::size_t> num_by_status;  ///< of the variants tried, newest rows
   std::size_t num_reused = 0;                        ///< rows found from an earlier run
+  std::size_t num_passed_over = 0;                   ///< not compiled by no fault of theirs: no row, the next run tries them again
   int num_compiles = 0, num_launches = 0;            ///< really done
   double seconds = 0;
   bool is_stopped = false;                ///< by a signal or by the budget: the next run goes on
-  std::optional<db::TrialRecord> winner;  ///< fastest verified row, or the best predicted one without a device
   std::string stop_reason;                ///< why, with how much is left undone
+  std::optional<db::TrialRecord> winner;  ///< fastest verified row, or the best predicted one without a device
   bool is_predicted = false;
 };
 
