@@ -11,6 +11,9 @@
 #include <clang/Frontend/FrontendAction.h>
 #include <clang/Lex/PreprocessorOptions.h>
 #include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/Support/thread.h>
+
+#include <exception>
 
 namespace kw::generator {
 
@@ -19,6 +22,8 @@ std::map<std::string, std::string> parser_prelude();  // generated from prelude.
 namespace {
 
 constexpr const char* kRoot = "/kw/";
+/// Clang walks nesting by recursion, with up to some KiB a level: more than the 8 MiB (or less) of the caller's stack may hold.
+constexpr unsigned kStackBytes = 256U << 20;
 constexpr const char* kPrelude = "/kw-prelude/prelude.cuh";
 
 const std::string& prelude_text() {
@@ -77,7 +82,9 @@ class Action final : public clang::ASTFrontendAction {
 
 }  // namespace
 
-Diagnostics parse_cuda(const ClangJob& job, const std::function<void(clang::ASTContext&)>& use) {
+namespace {
+
+Diagnostics parse_on_this_stack(const ClangJob& job, const std::function<void(clang::ASTContext&)>& use) {
   Diagnostics diagnostics;
   const std::string main_path = kRoot + job.main_file;
   llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files(new llvm::vfs::InMemoryFileSystem);
@@ -85,6 +92,7 @@ Diagnostics parse_cuda(const ClangJob& job, const std::function<void(clang::ASTC
   files->addFile(kPrelude, 0, llvm::MemoryBuffer::getMemBuffer(prelude_text(), kPrelude));
   for (const auto& [name, text] : job.files) files->addFile(kRoot + name, 0, llvm::MemoryBuffer::getMemBuffer(text, name));
 
+  const std::string constexpr_steps = "-fconstexpr-steps=" + std::to_string(job.max_constexpr_steps);
   // The options of the compiler proper, not of the driver: nothing is looked up on the machine.
   const char* const arguments[] = {"-triple",
                                    "nvptx64-nvidia-cuda",
@@ -107,6 +115,7 @@ Diagnostics parse_cuda(const ClangJob& job, const std::function<void(clang::ASTC
                                    "-fno-spell-checking",
                                    "-ferror-limit",
                                    "50",
+                                   constexpr_steps.c_str(),
                                    "-I",
                                    "/kw",
                                    "-include",
@@ -123,6 +132,23 @@ Diagnostics parse_cuda(const ClangJob& job, const std::function<void(clang::ASTC
   compiler.createSourceManager(compiler.getFileManager());
   Action action(diagnostics, use);
   compiler.ExecuteAction(action);
+  return diagnostics;
+}
+
+}  // namespace
+
+Diagnostics parse_cuda(const ClangJob& job, const std::function<void(clang::ASTContext&)>& use) {
+  Diagnostics diagnostics;
+  std::exception_ptr failure;
+  llvm::thread worker(std::optional<unsigned>(kStackBytes), [&] {
+    try {
+      diagnostics = parse_on_this_stack(job, use);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  worker.join();
+  if (failure) std::rethrow_exception(failure);
   return diagnostics;
 }
 

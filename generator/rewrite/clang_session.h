@@ -18,7 +18,8 @@ namespace kw::generator {
 struct ClangJob {
   std::map<std::string, std::string> files;  ///< path -> text; includes are looked up here
   std::string main_file;
-  Stage stage = Stage::kTemplate;  ///< for errors
+  Stage stage = Stage::kTemplate;       ///< for errors
+  int max_constexpr_steps = 1'000'000;  ///< of one constant expression
 };
 
 /// Parses as CUDA device code (C++20, sm_90a) behind the prelude. Without errors `use` gets the AST; else all of clang's errors come back,

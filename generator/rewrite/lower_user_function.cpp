@@ -10,15 +10,18 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "generator/rewrite/clang_places.h"
 #include "generator/rewrite/user_math.h"
+#include "generator/spec/syntax.h"
 
 namespace kw::generator {
 namespace {
 
 constexpr int kMaxStatements = 20000;  // over all paths of one function
+constexpr int kMaxValues = 200'000;    // expressions looked at, over all paths and calls
 
 using Environment = std::map<const clang::ValueDecl*, ExprRef>;
 using Statements = std::vector<const clang::Stmt*>;
@@ -190,6 +193,7 @@ class FunctionLowering {
         ExprRef old = read_local(*target, binary->getBeginLoc(), environment);
         if (error_) return;
         const DType wide = node_type(dtype_of(compound->getComputationResultType()).value_or(old->dtype));
+        if (!is_float(wide) && is_zero_divisor(*binary)) return;
         old = converted(old, wide);
         result = converted(arithmetic(clang::BinaryOperator::getOpForCompoundAssignment(compound->getOpcode()), old, result, wide,
                                       binary->getOperatorLoc()),
@@ -240,6 +244,26 @@ class FunctionLowering {
 
   ExprRef value(const clang::Expr* node, const Environment& environment) {
     if (error_ || node == nullptr) return nullptr;
+    const std::string name = stack_.front()->getNameAsString();
+    if (++num_values_ > kMaxValues)
+      return refuse(node->getBeginLoc(), fmt::format("{}() has more than {} parts when its calls are written out", name, kMaxValues));
+    const ExprRef result = value_of(node, environment);
+    if (error_ || depth(result) <= kMaxExpandedDepth) return result;
+    return refuse(node->getBeginLoc(), fmt::format("{}() nests deeper than {} levels when written out", name, kMaxExpandedDepth));
+  }
+
+  /// Levels of a tree. Those of its parts are known, but for the few nodes made since the last value().
+  std::int64_t depth(const ExprRef& expr) {
+    if (expr == nullptr) return 0;
+    const auto known = depths_.find(expr.get());
+    if (known != depths_.end()) return known->second.second;
+    std::int64_t deepest = 0;
+    for (const ExprRef& operand : expr->operands) deepest = std::max(deepest, depth(operand));
+    depths_.emplace(expr.get(), std::pair(expr, deepest + 1));
+    return deepest + 1;
+  }
+
+  ExprRef value_of(const clang::Expr* node, const Environment& environment) {
     if (const auto* wrapped = llvm::dyn_cast<clang::FullExpr>(node)) return value(wrapped->getSubExpr(), environment);
     if (const auto* wrapped = llvm::dyn_cast<clang::ParenExpr>(node)) return value(wrapped->getSubExpr(), environment);
     if (const auto* list = llvm::dyn_cast<clang::InitListExpr>(node); list != nullptr && list->getNumInits() == 1)
@@ -334,7 +358,20 @@ class FunctionLowering {
       return refuse(binary.getOperatorLoc(), fmt::format("{}(): an assignment inside an expression", stack_.back()->getNameAsString()));
     const ExprRef left = value(binary.getLHS(), environment);
     const ExprRef right = value(binary.getRHS(), environment);
+    if (!is_float(type) && binary.isMultiplicativeOp() && is_zero_divisor(binary)) return nullptr;
     return error_ ? nullptr : arithmetic(binary.getOpcode(), left, right, node_type(type), binary.getOperatorLoc());
+  }
+
+  /// Refuses an integer / or % whose divisor is the constant 0.
+  bool is_zero_divisor(const clang::BinaryOperator& binary) {
+    const bool is_division = binary.getOpcode() == clang::BO_Div || binary.getOpcode() == clang::BO_Rem ||
+                             binary.getOpcode() == clang::BO_DivAssign || binary.getOpcode() == clang::BO_RemAssign;
+    clang::Expr::EvalResult divisor;
+    if (error_ || !is_division || binary.getRHS()->isValueDependent() || !binary.getRHS()->EvaluateAsInt(divisor, context_) ||
+        divisor.Val.getInt() != 0)
+      return false;
+    refuse(binary.getOperatorLoc(), fmt::format("{}(): '{}' by zero", stack_.back()->getNameAsString(), binary.getOpcodeStr().str()));
+    return true;
   }
 
   ExprRef arithmetic(clang::BinaryOperatorKind op, const ExprRef& left, const ExprRef& right, DType type, clang::SourceLocation place) {
@@ -400,6 +437,8 @@ class FunctionLowering {
   std::vector<const clang::FunctionDecl*> stack_;
   std::optional<Error> error_;
   int num_statements_ = 0;
+  int num_values_ = 0;
+  std::unordered_map<const ExprNode*, std::pair<ExprRef, std::int64_t>> depths_;  ///< with the node, so that its address stays its own
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <clang/AST/Attr.h>
@@ -15,11 +16,13 @@
 #include "generator/rewrite/clang_places.h"
 #include "generator/rewrite/clang_session.h"
 #include "generator/rewrite/lower_user_function.h"
+#include "generator/rewrite/user_text.h"
 
 namespace kw::generator {
 namespace {
 
 constexpr const char* kJobFile = "functions.cuh";
+constexpr int kMaxConstexprSteps = 1000;  // of one constant: user functions have no loops, and clang takes some us a step
 
 class FunctionReader {
  public:
@@ -30,6 +33,8 @@ class FunctionReader {
 
   void read(const std::string& name, UserFunctions& functions) {
     const auto found = known_.find(name);
+    UserFunction& out = functions[name];
+    out.name = name;
     if (found == known_.end()) {
       std::vector<std::string> names;
       for (const auto& [known, decls] : known_) names.push_back(known);
@@ -43,8 +48,6 @@ class FunctionReader {
       return;
     }
     const clang::FunctionDecl& function = *found->second.back();
-    UserFunction& out = functions[name];
-    out.name = name;
     if (!read_signature(function, found->second.size(), out)) return;
     Result<ExprRef> body = lower_user_function(context_, function);
     if (!body) return add(body.error());
@@ -111,12 +114,14 @@ class FunctionReader {
 UserFunctions read_user_functions(std::string_view text, const std::string& file_name, const std::vector<std::string>& names,
                                   Diagnostics& diagnostics) {
   UserFunctions functions;
-  ClangJob job{{{kJobFile, std::string(text)}}, kJobFile, Stage::kSpec};
+  for (const std::string& name : names) functions[name].name = name;  // refused until read
+  const Diagnostics refused = check_user_text(text, file_name);
+  for (const Error& error : refused.errors()) diagnostics.add(error);
+  if (refused.has_errors()) return functions;
+  ClangJob job{{{kJobFile, std::string(text)}}, kJobFile, Stage::kSpec, kMaxConstexprSteps};
   const Diagnostics found = parse_cuda(job, [&](clang::ASTContext& context) {
     FunctionReader reader(context, file_name, diagnostics);
-    for (const std::string& name : names) {
-      if (!functions.contains(name)) reader.read(name, functions);
-    }
+    for (const std::string& name : std::set<std::string>(names.begin(), names.end())) reader.read(name, functions);
   });
   for (Error error : found.errors()) {
     if (error.where.file == kJobFile) error.where.file = file_name;

@@ -1,6 +1,6 @@
 // libFuzzer entry: any bytes as an op spec. The parser and the checker must end without a crash, a hang or a sanitizer report. What they
 // accept must print as a spec of the same canonical text, its own problems must be legal, and at tiny dims its work is counted and the
-// first and last element of each output are evaluated.
+// first and last element of each output are evaluated. The bytes are also looked at as a file of user functions.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "generator/rewrite/user_text.h"
 #include "generator/spec/evaluator.h"
 #include "generator/spec/op_spec.h"
 
@@ -39,6 +40,13 @@ std::shared_ptr<const Program> check(std::string_view text) {
   require((program == nullptr) == diagnostics.has_errors(), "a refusal has a reason, and only a refusal", diagnostics.to_text());
   require(program || !diagnostics.to_text().empty(), "a refusal has a text");
   return program;
+}
+
+/// The same bytes as a file of user functions: looked at as clang's input would be, not parsed.
+void scan_user_text(std::string_view text) {
+  const kw::Diagnostics diagnostics = check_user_text(text, "fuzz.cuh");
+  require(diagnostics.has_errors() || text.size() <= kMaxUserBytes, "what clang sees is small");
+  for (const kw::Error& error : diagnostics.errors()) require(!error.message.empty(), "a refusal has a text");
 }
 
 /// Small values that follow from the coordinates alone; among the reals now and then a NaN or an infinity.
@@ -115,7 +123,9 @@ void run_tiny_problems(const Program& program) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto program = check(std::string_view(reinterpret_cast<const char*>(data), size));
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  scan_user_text(text);
+  const auto program = check(text);
   if (!program) return 0;
   const auto again = check(to_text(*program));
   require(again && canonical_text(*again) == canonical_text(*program), "a program prints as a spec of the same identity",

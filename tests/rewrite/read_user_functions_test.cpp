@@ -157,10 +157,10 @@ TEST_CASE("recursion, loops and unknown calls are refused by name with their pla
 }
 
 TEST_CASE("a wrong signature is refused, every mistake of it") {
-  CHECK(refusal("struct Half { unsigned short bits; };\n__device__ Half f(Half x, unsigned n) { return x; }") ==
-        "my_ops.cuh:2:17: f(): returns Half: float, double, int, long long or bool\n"
-        "my_ops.cuh:2:24: f(): parameter x has type Half: float, double, int, long long or bool, by value\n"
-        "my_ops.cuh:2:36: f(): parameter n has type unsigned int: float, double, int, long long or bool, by value");
+  CHECK(refusal("\n__device__ short f(char x, unsigned n) { return x; }") ==
+        "my_ops.cuh:2:18: f(): returns short: float, double, int, long long or bool\n"
+        "my_ops.cuh:2:25: f(): parameter x has type char: float, double, int, long long or bool, by value\n"
+        "my_ops.cuh:2:37: f(): parameter n has type unsigned int: float, double, int, long long or bool, by value");
   CHECK(refusal("float f(float x) { return x; }") == "my_ops.cuh:1:7: f(): not a __device__ function");
   CHECK(refusal("template <typename T> __device__ T f(T x) { return x; }").find("a C++ template") != std::string::npos);
   CHECK(refusal("__device__ float f(float x) { return x; }\n__device__ double f(double x) { return x; }") ==
@@ -179,6 +179,77 @@ TEST_CASE("ifs that return on every side are refused when their paths are too ma
   std::string text = "__device__ float f(float x) {\n";
   for (int i = 0; i < 40; ++i) text += "  if (x > " + std::to_string(i) + ") { if (x < 0) return 1; } else { x += 1; }\n";
   CHECK(refusal(text + "  return x;\n}").find("too many paths through its ifs") != std::string::npos);
+}
+
+namespace {
+
+std::string repeated(const std::string& part, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+std::string returning(const std::string& value) { return "__device__ float f(float x) {\n  return " + value + ";\n}"; }
+
+}  // namespace
+
+TEST_CASE("a file, a function or a statement past the limits is refused before it is parsed") {
+  CHECK(refusal("//" + std::string(1 << 20, 'x')) == "my_ops.cuh: 1048578 bytes: a file of user functions has at most 65536 (64 KiB)");
+  CHECK(refusal(repeated("int a;\n", 4000)).find("my_ops.cuh:3334:5: 12000 words and signs: a file of user functions has at most 10000") ==
+        0);
+  CHECK(refusal(returning("x" + repeated("+x", 5000))).find("my_ops.cuh:2:2007: a statement of more than 2000 words and signs") == 0);
+  CHECK(refusal(returning(repeated("- ", 5000) + "x")).find("a statement of more than 2000 words and signs") != std::string::npos);
+  CHECK(refusal(returning(repeated("(", 101) + "x" + repeated(")", 101))).find("my_ops.cuh:2:109: (: brackets nest at most 100 deep") == 0);
+  CHECK(refusal("__device__ float f(float x) {\n" + repeated("if (x>1) return x; else ", 400) + "return 0;\n}") ==
+        "my_ops.cuh:2:4820: else: a function has at most 200 of them: each may nest in the one before");
+}
+
+TEST_CASE("what passes the limits is followed or refused, never too deep for the stack") {
+  CHECK(refusal(returning("x" + repeated("+x", 990))) == "my_ops.cuh:2:10: f() nests deeper than 500 levels when written out");
+  CHECK(refusal(returning(repeated("- ", 1990) + "x")).find("nests deeper than 500 levels") != std::string::npos);
+  CHECK(read("__device__ float f(float x) {\n" + repeated("if (x>1) return x; else ", 190) + "return 0;\n}", "f").body != nullptr);
+  CHECK(read(returning("x" + repeated("+x", 490)), "f").body != nullptr);
+  std::string doubling = "constexpr float c0 = 1;\n", calls = "__device__ float g0(float x) { return -x; }\n";
+  for (int i = 1; i < 60; ++i) {
+    const std::string number = std::to_string(i), last = std::to_string(i - 1);
+    doubling += "constexpr float c" + number + " = c" + last + " + c" + last + ";\n";
+    calls += "__device__ float g" + number + "(float x) { return g" + last + "(g" + last + "(x)); }\n";
+  }
+  CHECK(refusal(doubling + returning("x * c59")).find("more than 200000 parts when its calls are written out") != std::string::npos);
+  CHECK(refusal(calls + returning("g59(x)")).find("nests deeper than 500 levels") != std::string::npos);
+}
+
+TEST_CASE("directives, templates and what else could grow in clang are refused by name with their place") {
+  const std::string body = "\n__device__ float f(float x) { return x; }";
+  CHECK(refusal("// ops\n#define TWICE(x) x x" + body) ==
+        "my_ops.cuh:2:1: #define TWICE(x) x x: a file of user functions has no preprocessor directive but #pragma once; write constants as "
+        "constexpr");
+  for (const char* hidden : {"/**/ #define A 1", "%:define A 1", "#include \"other.cuh\"", "#embed \"a\"", "#pragma GCC poison x"})
+    CHECK(refusal(hidden + body).find("no preprocessor directive but #pragma once") != std::string::npos);
+  CHECK(refusal("#def\\\nine A 1" + body).find("my_ops.cuh:1:1: #def") == 0);
+  CHECK(refusal("%\\\n:define A 1" + body).find("my_ops.cuh:1:2: \\: a line that goes on") == 0);
+  CHECK(refusal("template <int N> int g();" + body).find("my_ops.cuh:1:1: template: a C++ template is no part") == 0);
+  CHECK(refusal("int g(auto x);" + body).find("my_ops.cuh:1:7: auto: a parameter without a type") == 0);
+  CHECK(refusal("struct A { int a; };" + body).find("struct: a class is no part") != std::string::npos);
+  CHECK(refusal("int g() { int a[9] = {}; return 0; }" + body).find("an array, a subscript or a lambda") != std::string::npos);
+  CHECK(refusal("typedef void F(int);" + body).find("an alias of a function's type") != std::string::npos);
+  CHECK(refusal("const char* a = u8R\"(\" )\";" + body).find("a raw string") != std::string::npos);
+  CHECK(refusal(std::string("int a;\0", 7) + body).find("my_ops.cuh:1:7: byte 0x00") == 0);
+  CHECK(read("#pragma once\nusing real = float;\n[[nodiscard]] __device__ real f(real x) { return x; }", "f").body != nullptr);
+}
+
+TEST_CASE("a constant that takes long to compute is refused") {
+  const std::string text =
+      "constexpr long h() { long s = 0; for (long i = 0; i < 100000000; i++) s += i; return s; }\nconstexpr long z = h();\n";
+  CHECK(refusal(text + returning("x * z")).find("my_ops.cuh:2:16: constexpr variable 'z' must be initialized by a constant expression") !=
+        std::string::npos);
+}
+
+TEST_CASE("an integer division by the constant zero is refused") {
+  CHECK(refusal(returning("x / (1 / 0)")) == "my_ops.cuh:2:17: f(): '/' by zero");
+  CHECK(refusal(returning("x * (7 % (2 - 2))")) == "my_ops.cuh:2:17: f(): '%' by zero");
+  CHECK(refusal("__device__ int f(int i) {\n  i /= 0;\n  return i;\n}") == "my_ops.cuh:2:5: f(): '/=' by zero");
+  CHECK(read(returning("x / 0"), "f").body != nullptr);  // real: an infinity
 }
 
 }  // namespace kw::generator
