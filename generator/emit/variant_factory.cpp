@@ -77,6 +77,7 @@ struct VariantFactory::Impl {
   LoweredEpilogue epilogue;
   LaunchPlan skeleton;
   std::map<std::string, std::vector<std::int64_t>> overrides;
+  std::map<std::string, SourceRange> override_places;
   std::set<std::string> read_tensors;  ///< by the epilogue
 
   static Result<std::shared_ptr<const Impl>> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program,
@@ -95,6 +96,7 @@ struct VariantFactory::Impl {
     KW_TRY(impl->epilogue, lower_epilogue(match, program));
     impl->skeleton = skeleton_plan(program);
     impl->overrides = overrides_for(library, info, program);
+    impl->override_places = program.tune.places;
     for (const PatternMatch::Output& output : match.outputs) collect_read_tensors(output.value, impl->read_tensors);
     return std::shared_ptr<const Impl>(std::move(impl));
   }
@@ -152,6 +154,7 @@ Result<SpaceContext> VariantFactory::space_context(const Problem& problem, const
   context.bindings = impl_->values.numbers;
   context.limits = limits;
   context.overrides = impl_->overrides;
+  context.override_places = impl_->override_places;
   const IntBindings bindings = problem.bindings(impl_->skeleton);
   for (const std::string& dim : impl_->skeleton.dims) {
     const auto value = bindings.find(dim);

@@ -14,15 +14,24 @@
 namespace kw::generator {
 namespace {
 
-/// Each refused point is stored (16 bytes): 2^24 points are 256 MiB at worst.
-constexpr std::uint64_t kMaxPoints = std::uint64_t{1} << 24;
+/// Each refused point is stored (16 bytes), each kept one ranked: 2^22 points take some seconds and 64 MiB. The templates' own spaces have
+/// up to 7 * 10^5 points.
+constexpr std::uint64_t kMaxPoints = std::uint64_t{1} << 22;
 
-Result<std::uint64_t> count_points(const TemplateInfo& info, const std::vector<std::vector<std::int64_t>>& values) {
+/// Where the spec lists the most values; nowhere when it lists none.
+SourceRange longest_override(const SpaceContext& context) {
+  const auto longest = std::max_element(context.overrides.begin(), context.overrides.end(),
+                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return longest == context.overrides.end() ? SourceRange{} : override_place(context, longest->first);
+}
+
+Result<std::uint64_t> count_points(const SpaceContext& context, const std::vector<std::vector<std::int64_t>>& values) {
   std::uint64_t count = 1;
   for (const auto& list : values) {
     if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(list.size()), &count) || count > kMaxPoints) {
       return fail(Stage::kSpace, Code::kBadInput,
-                  fmt::format("{}: the space has more than {} points; narrow it under [tune]", info.name, kMaxPoints));
+                  fmt::format("{}: the space has more than {} points; narrow it under [tune]", context.info->name, kMaxPoints),
+                  longest_override(context));
     }
   }
   return count;
@@ -68,7 +77,7 @@ Result<ConfigSpace> ConfigSpace::enumerate(const SpaceContext& context) {
   impl->info = *context.info;
   impl->fixed = fixed_bindings(context);
   KW_TRY(impl->values, tunable_values(context));
-  KW_TRY(impl->num_points, count_points(impl->info, impl->values));
+  KW_TRY(impl->num_points, count_points(context, impl->values));
   std::vector<std::string> names;
   for (const Tunable& tunable : impl->info.tunables) names.push_back(tunable.name);
   std::vector<RememberedExpr> rules;

@@ -25,12 +25,13 @@ struct SpaceContext {
   IntBindings problem;   ///< the template's problem variables: M, N, K, batch, a_stride_m, ...
   DeviceLimits limits;
   std::map<std::string, std::vector<std::int64_t>> overrides;  ///< [tune]: replaces a tunable's values
+  std::map<std::string, SourceRange> override_places;          ///< where the spec gives them, for errors
   std::int64_t epilogue_bytes = 0;                             ///< outputs and tensors the epilogue reads: DRAM traffic for the model
 };
 
 class ConfigSpace {
  public:
-  /// Errors: an override names no tunable (nearest suggested), a rule names an unknown variable, more than 2^24 points
+  /// Errors: an override names no tunable (nearest suggested), a rule names an unknown variable, more than 2^22 points
   /// (every refused one is kept: 16 bytes each).
   static Result<ConfigSpace> enumerate(const SpaceContext& context);
 
@@ -59,7 +60,7 @@ struct RankedConfig {
 };
 
 /// All kept configs, best first; configs that the template's estimate is_dominated marks come after all others; ties broken by the config's
-/// text, so that the order is a function of the inputs alone.
+/// text, so that the order is a function of the inputs alone. Of a problem whose output is empty the first alone: all of them do nothing.
 std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& context);
 
 /// "gemm_sm80_mma__m128_n128_k32_s4_...": template, then key+value of each tunable in source order.

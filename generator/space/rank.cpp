@@ -265,6 +265,8 @@ std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& con
     if (a.prediction.time_us != b.prediction.time_us) return a.prediction.time_us < b.prediction.time_us;
     return a.text_position < b.text_position;
   });
+  const bool is_output_empty = problem.batch == 0 || problem.m == 0 || problem.n == 0;
+  if (is_output_empty && entries.size() > 1) entries.resize(1);
   std::vector<RankedConfig> ranked;
   ranked.reserve(entries.size());
   for (const Entry& entry : entries) ranked.push_back({space.config_at(entry.ordinal), entry.prediction});

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace kw::generator {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 constexpr std::uint64_t kMaxRemembered = std::uint64_t{1} << 18;
 
 }  // namespace
+
+SourceRange override_place(const SpaceContext& context, const std::string& name) {
+  const auto place = context.override_places.find(name);
+  return place == context.override_places.end() ? SourceRange{} : place->second;
+}
 
 IntBindings fixed_bindings(const SpaceContext& context) {
   IntBindings fixed = limit_bindings(context.limits);
@@ -61,17 +67,21 @@ Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       const std::string near = nearest_name(name, names);
       return fail(Stage::kSpace, Code::kBadInput,
-                  fmt::format("[tune] {}: {} has no such tunable{}", name, info.name, near.empty() ? "" : "; did you mean " + near + "?"));
+                  fmt::format("[tune] {}: {} has no such tunable{}", name, info.name, near.empty() ? "" : "; did you mean " + near + "?"),
+                  override_place(context, name));
     }
-    if (values.empty()) return fail(Stage::kSpace, Code::kBadInput, fmt::format("[tune] {}: the list of values is empty", name));
+    if (values.empty())
+      return fail(Stage::kSpace, Code::kBadInput, fmt::format("[tune] {}: the list of values is empty", name),
+                  override_place(context, name));
   }
   std::vector<std::vector<std::int64_t>> result;
   for (const Tunable& tunable : info.tunables) {
     const auto replaced = context.overrides.find(tunable.name);
-    std::vector<std::int64_t> values = replaced == context.overrides.end() ? tunable.values : replaced->second;
+    const std::vector<std::int64_t>& values = replaced == context.overrides.end() ? tunable.values : replaced->second;
     std::vector<std::int64_t> distinct;
+    std::set<std::int64_t> seen;
     for (const std::int64_t value : values) {
-      if (std::find(distinct.begin(), distinct.end(), value) == distinct.end()) distinct.push_back(value);
+      if (seen.insert(value).second) distinct.push_back(value);
     }
     result.push_back(std::move(distinct));
   }

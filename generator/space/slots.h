@@ -15,6 +15,9 @@ namespace kw::generator {
 /// Values of everything that is fixed for one problem on one device: bindings, problem variables, limits.
 IntBindings fixed_bindings(const SpaceContext& context);
 
+/// Where the spec gives the values of a tunable; nowhere when it does not.
+SourceRange override_place(const SpaceContext& context, const std::string& name);
+
 /// `expr` with the fixed values put in.
 IntExpr with_fixed(const IntExpr& expr, const IntBindings& fixed);
 

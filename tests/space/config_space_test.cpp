@@ -118,8 +118,25 @@ TEST_CASE("[tune] replaces values; an unknown name is an error with a suggestion
   const auto unknown = ConfigSpace::enumerate(context);
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().message.find("[tune] BLOCK_W: gemm_test has no such tunable; did you mean BLOCK_") != std::string::npos);
+  CHECK(unknown.error().where.line == 0);
+  context.override_places = {{"BLOCK_W", {"t.op.toml", 12, 3}}};
+  CHECK(ConfigSpace::enumerate(context).error().where.line == 12);
   context.overrides = {{"BLOCK_M", {}}};
   CHECK_FALSE(ConfigSpace::enumerate(context));
+}
+
+TEST_CASE("long lists of values are counted before anything is enumerated") {
+  const TemplateInfo info = small_template();
+  SpaceContext context = context_of(info);
+  for (std::int64_t value = 1; value < 100000; ++value) context.overrides["BLOCK_M"].push_back(value);
+  for (std::int64_t value = 1; value < 1000; ++value) context.overrides["BLOCK_N"].push_back(value);
+  context.override_places = {{"BLOCK_M", {"t.op.toml", 12, 1}}, {"BLOCK_N", {"t.op.toml", 13, 1}}};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto space = ConfigSpace::enumerate(context);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+  REQUIRE_FALSE(space);
+  CHECK(space.error().message.find("gemm_test: the space has more than ") == 0);
+  CHECK(space.error().where.line == 12);
 }
 
 TEST_CASE("a rule that names nothing known is an error of the template") {
@@ -154,7 +171,7 @@ TEST_CASE("a space of 110592 points is enumerated in full") {
   WARN("enumerated 110592 configs under " << info.rules.size() << " rules in " << milliseconds << " ms");
 }
 
-TEST_CASE("a space of more than 2^24 points is refused") {
+TEST_CASE("a space of more than 2^22 points is refused") {
   TemplateInfo info = small_template();
   for (int i = 0; i < 25; ++i) info.tunables.push_back({"T" + std::to_string(i), "t", {0, 1}, 0, ""});
   const auto space = ConfigSpace::enumerate(context_of(info));
@@ -212,6 +229,12 @@ TEST_CASE("the model prefers large tiles for large problems and small ones for o
   CHECK(position_of(large, "BLOCK_M=16,BLOCK_N=64,SPLIT_K=1,VEC=16") > position_of(large, "BLOCK_M=128,BLOCK_N=128,SPLIT_K=1,VEC=16"));
   const auto row = ranked(info, 1, 4096, 4096);
   CHECK(row.front().config.values.at("BLOCK_M") == 16);
+}
+
+TEST_CASE("an output without elements leaves one config: all of them do nothing") {
+  CHECK(ranked(modelled_template(), 0, 4096, 4096).size() == 1);
+  CHECK(ranked(modelled_template(), 4096, 0, 4096).size() == 1);
+  CHECK(ranked(modelled_template(), 4096, 4096, 0).size() > 1);  // sums of nothing are written
 }
 
 TEST_CASE("the model splits k where the tiles do not fill the device") {
