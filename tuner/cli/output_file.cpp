@@ -76,6 +76,7 @@ Status replace(const std::string& path, const fs::path& target, mode_t mode, con
 
 Status write_file(const std::string& path, const std::string& text) {
   if (path.empty()) return cannot_write("''", "an empty path", Code::kBadInput);
+  if (path.back() == '/') return cannot_write(path, "the name of a folder, not of a file", Code::kBadInput);
   KW_TRY(const fs::path target, end_of_links(path));
   std::error_code error;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
