@@ -170,8 +170,8 @@ TEST_CASE("fp8 mma.sync on Hopper is two f16 sums from zero, by halves of each r
               std::vector<reference::Number> a_half, b_half;
               for (int k = 0; k < form.k; ++k) {
                 if (k / 2 % 2 != half) continue;
-                a_half.push_back(reference::parse(format_of(a), read(tile.a, place_a(form, row, k), 8)));
-                b_half.push_back(reference::parse(reference::kE4M3, read(tile.b, place_b(form, column, k), 8)));
+                a_half.push_back(reference::normalised(reference::parse(format_of(a), read(tile.a, place_a(form, row, k), 8)), -14));
+                b_half.push_back(reference::normalised(reference::parse(reference::kE4M3, read(tile.b, place_b(form, column, k), 8)), -14));
               }
               sum = reference::fused_sum(reference::kHopperF32, a_half, b_half, reference::parse(reference::kF32, sum));
             }

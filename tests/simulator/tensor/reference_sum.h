@@ -44,6 +44,15 @@ inline Number parse(const Format& format, std::uint32_t bits) {
   return number;
 }
 
+/// The same value with its leading bit at `fraction_bits`, unless the exponent would fall below the smallest: as a wider format holds it.
+inline Number normalised(Number number, int smallest_exponent) {
+  while (number.significand != 0 && (number.significand >> number.fraction_bits) == 0 && number.exponent > smallest_exponent) {
+    number.significand <<= 1;
+    --number.exponent;
+  }
+  return number;
+}
+
 struct Rule {
   int fraction_bits;      // cut below the largest exponent
   int kept_bits;          // of the result: 23 (f32), 13 (E8M13), 10 (f16)
