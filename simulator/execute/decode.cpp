@@ -28,6 +28,7 @@ Result<Program> Decoder::run() {
   KW_TRY_VOID(lay_out_variables());
   lay_out_registers();
   KW_TRY_VOID(decode_all());
+  find_tensor_touches();
   find_blocks();
   return std::move(program_);
 }
@@ -288,6 +289,31 @@ Status Decoder::decode_by_family(Instr& instr) {
       return decode_wgmma(instr);
   }
   return refuse("has no meaning here");
+}
+
+/// Which instructions touch registers that some wgmma uses; the executor checks those against operations in flight.
+void Decoder::find_tensor_touches() {
+  if (!program_.uses_wgmma) return;
+  program_.first_touch.assign(1, 0);
+  for (std::size_t pc = 0; pc < kernel_.instructions.size(); ++pc) {
+    const Instruction& instruction = kernel_.instructions[pc];
+    const OpcodeRow& row = *module_.forms[static_cast<std::size_t>(instruction.form)].row;
+    std::size_t i = 0;
+    const auto touch = [&](const Operand& operand, bool is_write, const auto& self) -> void {
+      for (const Operand& part : operand.parts) self(part, is_write && operand.kind != Operand::Kind::kMemory, self);
+      if (operand.kind != Operand::Kind::kRegister) return;
+      const auto found = tensor_register_index_.find(operand.index);
+      if (found != tensor_register_index_.end()) program_.touches.push_back(TensorTouch{found->second, is_write});
+    };
+    for (const char letter : row.operands) {
+      if (letter == ' ' || letter == '?') continue;
+      if (i >= instruction.operands.size()) break;
+      if (row.op != Op::kWgmma) touch(instruction.operands[i], std::string_view("dqQDv").find(letter) != std::string_view::npos, touch);
+      ++i;
+    }
+    program_.code[pc].touches_tensor_registers = program_.touches.size() > program_.first_touch.back();
+    program_.first_touch.push_back(static_cast<std::uint32_t>(program_.touches.size()));
+  }
 }
 
 void Decoder::find_blocks() {
