@@ -65,7 +65,7 @@ float round_to_f16(double value) {
   if (!(std::fabs(value) < 65520.0)) return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value < 0 ? -INFINITY : INFINITY;
   const int exponent = static_cast<int>(std::bit_cast<std::uint64_t>(std::fabs(value)) >> 52) - 1023;
   const double magic = 1.5 * power_of_two(52 + std::max(exponent, -14) - 10);  // its last bit is f16's unit here
-  return static_cast<float>(std::copysign((value + magic) - magic, value));
+  return static_cast<float>((value + magic) - magic);  // a negative value that rounds to zero gives +0, as on an H200
 }
 
 float exact_sum(const SumRule& rule, std::span<const float> a, std::span<const std::int32_t> a_exponents, std::span<const float> b,
