@@ -7,6 +7,7 @@
 
 #include "simulator/execute/decoder.h"
 #include "simulator/execute/executor.h"
+#include "simulator/execute/register_plan.h"
 
 namespace kw::simulate {
 namespace {
@@ -83,28 +84,37 @@ Status Decoder::lay_out_variables() {
   return {};
 }
 
-/// Predicates first (a word each), then every register at a multiple of 64 bytes, then the scratch slots; constants follow.
+/// Predicates first (a word each), then the shared places of each width (register_plan.h), then the scratch slots; constants follow.
+/// Every place begins at a multiple of 64 bytes.
 void Decoder::lay_out_registers() {
-  register_slots_.resize(kernel_.registers.size());
-  std::uint64_t offset = kSlotAlign;  // no register has offset 0, so that 0 can mean "none"
-  const auto place = [&](bool is_predicate) {
-    for (std::size_t i = 0; i < kernel_.registers.size(); ++i) {
-      const int bits = bits_of(kernel_.registers[i].type);
-      if ((bits == 1) != is_predicate) continue;
-      // 8-bit registers exist for loads and conversions only; they take a 16-bit slot.
-      register_slots_[i] = Slot{static_cast<std::uint32_t>(offset), static_cast<std::uint8_t>(std::max(bits, is_predicate ? 1 : 16))};
-      offset += is_predicate ? 4 : slot_bytes(std::max(bits, 16));
-    }
-    offset = round_up(offset, kSlotAlign);
-  };
-  place(true);
-  scratch_predicate_ = Slot{static_cast<std::uint32_t>(offset), 1};
+  const std::size_t num = kernel_.registers.size();
+  const RegisterPlan plan = plan_registers(module_, kernel_);
+  register_slots_.resize(num);
+  std::uint32_t offset = kSlotAlign;  // no register has offset 0, so that 0 can mean "none"
+  for (std::size_t i = 0; i < num; ++i) {
+    if (bits_of(kernel_.registers[i].type) != 1) continue;
+    register_slots_[i] = Slot{offset, 1};
+    offset += 4;
+  }
+  offset = static_cast<std::uint32_t>(round_up(offset, kSlotAlign));
+  scratch_predicate_ = Slot{offset, 1};
   offset += kSlotAlign;
-  place(false);
-  scratch_ = Slot{static_cast<std::uint32_t>(offset), 128};
+  scratch_ = Slot{offset, 128};
   offset += slot_bytes(128);
-  program_.zeroed_bytes = static_cast<std::uint32_t>(offset);
-  program_.register_bytes = program_.zeroed_bytes;
+  std::uint32_t first[4];
+  for (int width = 0; width < 4; ++width) {
+    first[width] = offset;
+    offset += plan.num_places[width] * slot_bytes(16 << width);
+  }
+  for (std::size_t i = 0; i < num; ++i) {
+    const int bits = bits_of(kernel_.registers[i].type);
+    if (bits == 1) continue;
+    // 8-bit registers exist for loads and conversions only; they take a 16-bit place.
+    const int width = width_class(bits);
+    register_slots_[i] = Slot{first[width] + plan.place[i] * slot_bytes(16 << width), static_cast<std::uint8_t>(16 << width)};
+  }
+  program_.zeroed_bytes = offset;
+  program_.register_bytes = offset;
 }
 
 Status Decoder::decode_all() {
