@@ -160,9 +160,6 @@ std::uint64_t block_digest(const DigestForm& form, TensorArch arch, std::uint64_
   return form.is_wgmma ? wgmma_block_digest(form, arch, first_tile, count) : mma_block_digest(form, arch, first_tile, count);
 }
 
-/// Forms whose recorded digests are not reproduced yet (docs/simulator.md); the test fails when one of them starts to pass.
-bool is_known_to_differ(std::string_view form) { return form == "mma.m8n8k4.f64.f64.f64" || form == "mma.m16n8k16.f64.f64.f64"; }
-
 void replay(std::size_t blocks_a_form) {
   const fs::path folder = fs::path(KW_SOURCE_DIR) / "tests/simulator/tensor/digests";
   if (!fs::exists(folder)) {
@@ -178,8 +175,7 @@ void replay(std::size_t blocks_a_form) {
       for (std::size_t index = 0; index < std::min(blocks_a_form, found->second.size()); ++index) {
         const Digest& digest = found->second[index];
         INFO(entry.path().filename().string() << ": " << form.name << " block " << digest.block);
-        const std::uint64_t computed = block_digest(form, recorded.arch, digest.block * kDigestBlockTiles, kDigestBlockTiles);
-        CHECK((computed == digest.value) == !is_known_to_differ(form.name));
+        CHECK(block_digest(form, recorded.arch, digest.block * kDigestBlockTiles, kDigestBlockTiles) == digest.value);
       }
     }
   }
