@@ -7,6 +7,7 @@
 
 #include "simulator/execute/decoder.h"
 #include "simulator/execute/executor.h"
+#include "simulator/execute/register_plan.h"
 
 namespace kw::simulate {
 namespace {
@@ -28,6 +29,7 @@ Result<Program> Decoder::run() {
   KW_TRY_VOID(lay_out_variables());
   lay_out_registers();
   KW_TRY_VOID(decode_all());
+  find_tensor_touches();
   find_blocks();
   return std::move(program_);
 }
@@ -82,28 +84,37 @@ Status Decoder::lay_out_variables() {
   return {};
 }
 
-/// Predicates first (a word each), then every register at a multiple of 64 bytes, then the scratch slots; constants follow.
+/// Predicates first (a word each), then the shared places of each width (register_plan.h), then the scratch slots; constants follow.
+/// Every place begins at a multiple of 64 bytes.
 void Decoder::lay_out_registers() {
-  register_slots_.resize(kernel_.registers.size());
-  std::uint64_t offset = kSlotAlign;  // no register has offset 0, so that 0 can mean "none"
-  const auto place = [&](bool is_predicate) {
-    for (std::size_t i = 0; i < kernel_.registers.size(); ++i) {
-      const int bits = bits_of(kernel_.registers[i].type);
-      if ((bits == 1) != is_predicate) continue;
-      // 8-bit registers exist for loads and conversions only; they take a 16-bit slot.
-      register_slots_[i] = Slot{static_cast<std::uint32_t>(offset), static_cast<std::uint8_t>(std::max(bits, is_predicate ? 1 : 16))};
-      offset += is_predicate ? 4 : slot_bytes(std::max(bits, 16));
-    }
-    offset = round_up(offset, kSlotAlign);
-  };
-  place(true);
-  scratch_predicate_ = Slot{static_cast<std::uint32_t>(offset), 1};
+  const std::size_t num = kernel_.registers.size();
+  const RegisterPlan plan = plan_registers(module_, kernel_);
+  register_slots_.resize(num);
+  std::uint32_t offset = kSlotAlign;  // no register has offset 0, so that 0 can mean "none"
+  for (std::size_t i = 0; i < num; ++i) {
+    if (bits_of(kernel_.registers[i].type) != 1) continue;
+    register_slots_[i] = Slot{offset, 1};
+    offset += 4;
+  }
+  offset = static_cast<std::uint32_t>(round_up(offset, kSlotAlign));
+  scratch_predicate_ = Slot{offset, 1};
   offset += kSlotAlign;
-  place(false);
-  scratch_ = Slot{static_cast<std::uint32_t>(offset), 128};
+  scratch_ = Slot{offset, 128};
   offset += slot_bytes(128);
-  program_.zeroed_bytes = static_cast<std::uint32_t>(offset);
-  program_.register_bytes = program_.zeroed_bytes;
+  std::uint32_t first[4];
+  for (int width = 0; width < 4; ++width) {
+    first[width] = offset;
+    offset += plan.num_places[width] * slot_bytes(16 << width);
+  }
+  for (std::size_t i = 0; i < num; ++i) {
+    const int bits = bits_of(kernel_.registers[i].type);
+    if (bits == 1) continue;
+    // 8-bit registers exist for loads and conversions only; they take a 16-bit place.
+    const int width = width_class(bits);
+    register_slots_[i] = Slot{first[width] + plan.place[i] * slot_bytes(16 << width), static_cast<std::uint8_t>(16 << width)};
+  }
+  program_.zeroed_bytes = offset;
+  program_.register_bytes = offset;
 }
 
 Status Decoder::decode_all() {
@@ -288,6 +299,31 @@ Status Decoder::decode_by_family(Instr& instr) {
       return decode_wgmma(instr);
   }
   return refuse("has no meaning here");
+}
+
+/// Which instructions touch registers that some wgmma uses; the executor checks those against operations in flight.
+void Decoder::find_tensor_touches() {
+  if (!program_.uses_wgmma) return;
+  program_.first_touch.assign(1, 0);
+  for (std::size_t pc = 0; pc < kernel_.instructions.size(); ++pc) {
+    const Instruction& instruction = kernel_.instructions[pc];
+    const OpcodeRow& row = *module_.forms[static_cast<std::size_t>(instruction.form)].row;
+    std::size_t i = 0;
+    const auto touch = [&](const Operand& operand, bool is_write, const auto& self) -> void {
+      for (const Operand& part : operand.parts) self(part, is_write && operand.kind != Operand::Kind::kMemory, self);
+      if (operand.kind != Operand::Kind::kRegister) return;
+      const auto found = tensor_register_index_.find(operand.index);
+      if (found != tensor_register_index_.end()) program_.touches.push_back(TensorTouch{found->second, is_write});
+    };
+    for (const char letter : row.operands) {
+      if (letter == ' ' || letter == '?') continue;
+      if (i >= instruction.operands.size()) break;
+      if (row.op != Op::kWgmma) touch(instruction.operands[i], std::string_view("dqQDv").find(letter) != std::string_view::npos, touch);
+      ++i;
+    }
+    program_.code[pc].touches_tensor_registers = program_.touches.size() > program_.first_touch.back();
+    program_.first_touch.push_back(static_cast<std::uint32_t>(program_.touches.size()));
+  }
 }
 
 void Decoder::find_blocks() {

@@ -37,6 +37,7 @@ class Decoder {
   Status decode_all();
   Status decode(const Instruction& instruction, Instr& instr);
   Status decode_by_family(Instr& instr);
+  void find_tensor_touches();
   void find_blocks();
   // operands.cpp
   tl::unexpected<Error> refuse(std::string why, Code code = Code::kNotSupported) const;
@@ -91,13 +92,15 @@ class Decoder {
   Status decode_warp(Instr& instr);      // collective.cpp
   Status decode_matrix(Instr& instr);    // matrix.cpp: ldmatrix, stmatrix, movmatrix, mma
   Status decode_wgmma(Instr& instr);     // wgmma.cpp
+  std::vector<std::uint32_t> tensor_register_indices(const Operand& vector);
 
   const Module& module_;
   const Kernel& kernel_;
   Program program_;
   std::vector<Slot> register_slots_;
   std::map<std::tuple<int, int, std::uint64_t, std::uint32_t, std::uint32_t>, std::uint32_t> constants_;
-  Slot scratch_;  ///< 128 bits a lane: what _ stands for
+  std::map<int, std::uint32_t> tensor_register_index_;  ///< by register of the kernel
+  Slot scratch_;                                        ///< 128 bits a lane: what _ stands for
   Slot scratch_predicate_;
   const Instruction* now_ = nullptr;
   const Form* form_ = nullptr;

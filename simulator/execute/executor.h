@@ -23,7 +23,7 @@ Result<std::shared_ptr<const Program>> decode_kernel(const Module& module, std::
 /// What a launch gives besides the program.
 struct LaunchArguments {
   std::vector<std::byte> parameters = {};              ///< Program::parameter_bytes of them
-  std::uint64_t parameter_address = 0;            ///< of a read-only global allocation with the same bytes
+  std::uint64_t parameter_address = 0;                 ///< of a read-only global allocation with the same bytes
   std::vector<std::uint64_t> variable_addresses = {};  ///< by index into Module::variables; 0 for shared ones
   std::uint32_t dynamic_shared_bytes = 0;
   TensorMode tensor_mode = TensorMode::kExact;
@@ -42,6 +42,7 @@ struct GroupView {
   LaneMask lanes = 0;
   bool is_parked = false;     ///< Machine::describe_wait says why
   bool is_gathering = false;  ///< waits for other lanes of its warp at a collective
+  std::string reason = {};    ///< when the executor itself parked it: "waits for warp 3 of its warpgroup"
 };
 
 class Executor {

@@ -9,6 +9,7 @@
 
 #include "simulator/execute/executor.h"
 #include "simulator/execute/warp.h"
+#include "simulator/execute/warpgroup.h"
 
 namespace kw::simulate {
 
@@ -16,6 +17,7 @@ using RegisterBlock = std::unique_ptr<std::byte[], FreeAligned>;
 
 struct ResidentCta {
   std::vector<Warp> warps;
+  std::vector<std::shared_ptr<WarpgroupState>> warpgroups;
 };
 
 struct Executor::State {

@@ -53,7 +53,8 @@ Outcome store_matrix(Frame& frame, const Instr& instr) {
   std::uint32_t addresses[kLanes];
   row_addresses(frame, detail, addresses);
   LaneRegister registers[4];
-  for (std::size_t i = 0; i < num; ++i) std::memcpy(registers[i].lane.data(), frame.at<std::uint32_t>(detail.a[i].offset), sizeof(LaneRegister));
+  for (std::size_t i = 0; i < num; ++i)
+    std::memcpy(registers[i].lane.data(), frame.at<std::uint32_t>(detail.a[i].offset), sizeof(LaneRegister));
   alignas(64) MatrixRow rows[kLanes];
   stmatrix(std::span(registers, num), instr.option == 1, std::span(rows, 8 * num));
   Context context = frame.context();

@@ -46,6 +46,7 @@ struct Instr {
   LaneMask guard_flip = 0;                   ///< all ones when it is negated
   InstrKind kind = InstrKind::kPlain;
   bool may_park = false;
+  bool touches_tensor_registers = false;  ///< registers that wgmma may own: see Program::touches
   std::uint8_t d_bits = 0, a_bits = 0, b_bits = 0;
   std::uint8_t option = 0;      ///< per function
   LaneMask flip = 0;            ///< all ones when the predicate operand is negated
@@ -88,7 +89,8 @@ struct Detail {
   Slot extra[3];  ///< further scalar operands
   MmaForm mma;
   WgmmaForm wgmma;
-  std::vector<std::uint32_t> targets;  ///< brx.idx
+  std::vector<std::uint32_t> targets;             ///< brx.idx
+  std::vector<std::uint32_t> tensor_d, tensor_a;  ///< wgmma: indices into Program::tensor_registers
 };
 
 /// A constant slot and where its value comes from.
@@ -107,6 +109,16 @@ struct KernelLayout {
   std::uint32_t local_bytes_per_thread = 0;
   std::vector<SharedSymbol> shared_symbols;  ///< the dynamic one has num_bytes 0: the launch knows its size
   std::vector<std::uint64_t> offset_by_symbol;
+};
+
+/// A register that some wgmma of the kernel uses, touched by another instruction.
+struct TensorTouch {
+  std::uint32_t reg = 0;  ///< index into Program::tensor_registers
+  bool is_write = false;
+};
+struct TensorRegisterName {
+  std::string name;
+  std::uint32_t offset = 0;
 };
 
 /// The line of an instruction.
@@ -130,6 +142,9 @@ struct Program {
   std::uint32_t parameter_bytes = 0;
   int compute_capability = 80;
   bool uses_wgmma = false;
+  std::vector<TensorRegisterName> tensor_registers;  ///< accumulators and A fragments of wgmma
+  std::vector<std::uint32_t> first_touch;            ///< by pc, one more at the end: range in `touches`
+  std::vector<TensorTouch> touches;
   bool uses_global_atomics = false;  ///< atomics, acquire loads: CTAs of a grid may wait for each other
 };
 

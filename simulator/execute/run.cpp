@@ -20,6 +20,8 @@ WarpStep Executor::State::run(Warp& warp, std::uint64_t max_instructions) {
     if (index < 0) {
       const bool all_gather = std::all_of(warp.groups.begin(), warp.groups.end(),
                                           [](const LaneGroup& group) { return group.state == LaneGroup::State::kGathering; });
+      // Another warp of the warpgroup ends this wait: ask again next turn.
+      if (warp.waits_for_warpgroup) return WarpStep::kProgress;
       if (!all_gather) return WarpStep::kParked;
       report_divergence(warp);
       return WarpStep::kFault;
@@ -57,7 +59,10 @@ int Executor::State::pick(Warp& warp) {
   int rotated = -1;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     LaneGroup& group = groups[i];
-    if (group.state == LaneGroup::State::kParked && group.wake == machine.wake_count()) continue;
+    if (group.state == LaneGroup::State::kParked) {
+      const bool is_ready = warp.waits_for_warpgroup ? warp.warpgroup->is_complete(warp) : group.wake != machine.wake_count();
+      if (!is_ready) continue;
+    }
     if (group.state == LaneGroup::State::kGathering && !is_gathered(warp, group)) continue;
     if (warp.is_rotated && group.pc == warp.last_pc) {
       rotated = static_cast<int>(i);
@@ -115,6 +120,7 @@ Outcome Executor::State::run_group(Warp& warp, std::size_t index, std::uint64_t&
       --left;
       continue;
     }
+    if (instr.touches_tensor_registers) check_tensor_touches(facts, warp, pc, active);
     if (instr.kind == InstrKind::kPlain) {
       frame.pc = pc;
       frame.lanes = active;

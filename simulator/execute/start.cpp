@@ -160,6 +160,7 @@ void Executor::start(Cta* cta) {
   const LaunchShape& shape = state.machine.shape();
   resident.warps.clear();
   resident.warps.resize(shape.num_warps());
+  resident.warpgroups.clear();
   for (std::uint32_t index = 0; index < shape.num_warps(); ++index) {
     Warp& warp = resident.warps[index];
     warp.cta = cta;
@@ -170,12 +171,19 @@ void Executor::start(Cta* cta) {
     std::memset(warp.registers.get(), 0, state.program->zeroed_bytes);
     state.fill_constants(warp);
     warp.groups.push_back(LaneGroup{.pc = 0, .lanes = warp.live});
+    if (!state.program->uses_wgmma) continue;
+    if (index % kWarpgroupWarps == 0) resident.warpgroups.push_back(std::make_shared<WarpgroupState>());
+    warp.warpgroup = resident.warpgroups.back().get();
+    warp.warpgroup->registers[index % kWarpgroupWarps] = warp.registers.get();
+    warp.tensor_registers.assign(state.program->tensor_registers.size(), TensorRegisterState{});
   }
 }
 
 void Executor::finish(Cta* cta) {
   const auto found = state_->resident.find(cta);
   if (found == state_->resident.end()) return;
+  // Operations that the kernel never waited for must not write into registers of the next CTA.
+  for (const auto& warpgroup : found->second.warpgroups) warpgroup->is_alive = false;
   for (Warp& warp : found->second.warps) state_->free_registers.push_back(std::move(warp.registers));
   state_->resident.erase(found);
 }
@@ -194,10 +202,14 @@ std::vector<GroupView> Executor::groups(Cta* cta, std::uint32_t warp) const {
   const auto found = state_->resident.find(cta);
   if (found == state_->resident.end()) return views;
   for (const LaneGroup& group : found->second.warps.at(warp).groups) {
+    const Warp& waiting = found->second.warps.at(warp);
     views.push_back(GroupView{.pc = group.pc,
                               .lanes = group.lanes,
                               .is_parked = group.state == LaneGroup::State::kParked,
-                              .is_gathering = group.state == LaneGroup::State::kGathering});
+                              .is_gathering = group.state == LaneGroup::State::kGathering,
+                              .reason = waiting.warpgroup != nullptr && group.state == LaneGroup::State::kParked
+                                            ? waiting.warpgroup->describe_wait(waiting, *state_->program)
+                                            : std::string()});
   }
   return views;
 }

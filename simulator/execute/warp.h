@@ -32,6 +32,14 @@ struct FreeAligned {
 
 struct WarpgroupState;
 
+/// Who owns a register that wgmma uses, as one warp sees it.
+struct TensorRegisterState {
+  std::uint32_t busy_accumulator = 0;  ///< the wgmma group that writes it; free once that many groups are done
+  std::uint32_t busy_source = 0;       ///< the group that reads it as A
+  std::uint32_t owner_pc = 0;
+  std::uint32_t written_epoch = 0;  ///< number of wgmma.fence executed before the last ordinary write
+};
+
 struct Warp {
   Cta* cta = nullptr;
   std::uint32_t index = 0;
@@ -41,7 +49,14 @@ struct Warp {
   std::vector<LaneGroup> groups;
   std::uint32_t last_pc = 0;  ///< of the group that used up its instructions: others come first next time
   bool is_rotated = false;
-  WarpgroupState* warpgroup = nullptr;  ///< shared by the four warps; only for kernels with wgmma
+  // wgmma, only in kernels that use it
+  WarpgroupState* warpgroup = nullptr;  ///< shared by the four warps
+  bool waits_for_warpgroup = false;     ///< in wgmma.wait_group; no event of the machine ends that
+  std::vector<TensorRegisterState> tensor_registers;
+  std::uint32_t num_fences = 0;      ///< wgmma.fence
+  std::uint32_t num_committed = 0;   ///< groups
+  std::uint32_t num_done = 0;        ///< groups that a wait has covered
+  std::uint64_t num_operations = 0;  ///< mma and commit: place in the warpgroup's sequence
   std::uint64_t num_executed = 0;
 };
 

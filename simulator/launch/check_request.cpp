@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/launch/check_request.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -82,6 +86,15 @@ Result<std::vector<std::byte>> pack_parameters(const Kernel& kernel, const Launc
 
 }  // namespace
 
+std::string short_name(const std::string& symbol) {
+  int status = -1;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  if (status != 0 || text == nullptr) return symbol;
+  const std::string name(text.get());
+  const std::size_t last = name.rfind("::");
+  return last == std::string::npos ? name : name.substr(last + 2);
+}
+
 Result<CheckedLaunch> check_request(const Module& module, const Program& program, const LaunchRequest& request) {
   const Kernel* kernel = module.find_kernel(request.kernel);
   if (kernel == nullptr) return refuse(fmt::format("kernel '{}': {} has no kernel of that name", request.kernel, module.file));
@@ -104,6 +117,7 @@ Result<CheckedLaunch> check_request(const Module& module, const Program& program
   launch.shape.shared_bytes = static_cast<std::uint32_t>(shared_bytes);
   launch.shape.local_bytes_per_thread = program.layout.local_bytes_per_thread;
   launch.shape.shared_symbols = program.layout.shared_symbols;
+  for (SharedSymbol& symbol : launch.shape.shared_symbols) symbol.name = short_name(symbol.name);
   KW_TRY(launch.parameters, pack_parameters(*kernel, request));
   launch.num_clusters = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) launch.num_clusters *= launch.shape.grid[axis] / launch.shape.cluster[axis];

@@ -18,8 +18,8 @@ Result<std::vector<std::uint64_t>> place_variables(const Module& module, GlobalM
     const Variable& variable = module.variables[index];
     if (variable.space != StateSpace::kGlobal && variable.space != StateSpace::kConst) continue;
     const bool is_constant = variable.space == StateSpace::kConst;
-    KW_TRY(addresses[index],
-           memory.allocate(variable.name, variable.size_bytes, is_constant ? AllocationRole::kConstant : AllocationRole::kInOut));
+    KW_TRY(addresses[index], memory.allocate(short_name(variable.name), variable.size_bytes,
+                                             is_constant ? AllocationRole::kConstant : AllocationRole::kInOut));
     std::vector<std::byte> bytes(variable.size_bytes);
     if (!variable.initial.empty())
       std::memcpy(bytes.data(), variable.initial.data(), std::min<std::size_t>(bytes.size(), variable.initial.size()));
@@ -74,6 +74,17 @@ Result<LaunchReport> simulate(const Module& module, std::shared_ptr<const Progra
   fill_report(report, machine, *executor, memory);
   return report;
 }
+
+void CoverageUnion::add(const LaunchReport& report) {
+  if (program_ == nullptr) {
+    program_ = report.program;
+    executed_.assign(report.executed.size(), 0);
+  }
+  KW_CHECK(executed_.size() == report.executed.size(), "launches of one kernel");
+  for (std::size_t pc = 0; pc < executed_.size(); ++pc) executed_[pc] = static_cast<std::uint8_t>(executed_[pc] | report.executed[pc]);
+}
+
+BlockCoverage CoverageUnion::coverage() const { return program_ == nullptr ? BlockCoverage{} : block_coverage(*program_, executed_); }
 
 Result<LaunchReport> simulate(const Module& module, const LaunchRequest& request, GlobalMemory& memory) {
   KW_TRY(std::shared_ptr<const Program> program, decode_kernel(module, request.kernel));

@@ -78,6 +78,18 @@ Result<LaunchReport> simulate(const Module& module, const LaunchRequest& request
 Result<LaunchReport> simulate(const Module& module, std::shared_ptr<const Program> program, const LaunchRequest& request,
                               GlobalMemory& memory);
 
+/// The blocks that any of several launches of one kernel executed: a verification's coverage.
+class CoverageUnion {
+ public:
+  /// KW_CHECK: all reports are of one kernel (as many instructions).
+  void add(const LaunchReport& report);
+  BlockCoverage coverage() const;
+
+ private:
+  std::shared_ptr<const Program> program_;
+  std::vector<std::uint8_t> executed_;
+};
+
 /// The bytes of a scalar or pointer argument.
 template <typename T>
 std::vector<std::byte> argument(const T& value) {

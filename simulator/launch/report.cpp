@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/launch/report.h"
 
-#include <bit>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +16,12 @@ constexpr std::string_view kScope =
 
 const SourcePlace* place_of(const LaunchReport& report, std::uint32_t pc) {
   return report.program != nullptr && pc < report.program->places.size() ? &report.program->places[pc] : nullptr;
+}
+
+/// A compiler's made-up folder says nothing: a path that is no file here is cut to its name.
+std::string file_name(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? path : std::filesystem::path(path).filename().string();
 }
 
 std::string who(const Place& place) {
@@ -42,7 +48,7 @@ nlohmann::json json_of(const LaunchReport& report, std::uint32_t pc) {
     json["ptx_line"] = place->ptx_line;
     json["form"] = place->form;
     if (place->source_line != 0) {
-      json["source_file"] = place->source_file;
+      json["source_file"] = file_name(place->source_file);
       json["source_line"] = place->source_line;
     }
   }
@@ -64,7 +70,7 @@ std::string line_of(const LaunchReport& report, std::uint32_t pc) {
   const SourcePlace* place = place_of(report, pc);
   if (place == nullptr) return fmt::format("{}, instruction {}", report.file, pc);
   std::string text = fmt::format("{}:{} {}", report.file, place->ptx_line, place->form);
-  if (place->source_line != 0) text += fmt::format(", source {}:{}", place->source_file, place->source_line);
+  if (place->source_line != 0) text += fmt::format(", source {}:{}", file_name(place->source_file), place->source_line);
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kTurnInstructions = 512;
 constexpr std::uint64_t kInterleavedClusters = 8;
-constexpr std::uint64_t kFirstQuietLimit = 100'000;  // warp instructions without a store before a spin is suspected
+constexpr std::uint64_t kFirstQuietLimit = 20'000;  // warp instructions without a store before a spin is suspected
 constexpr std::uint64_t kMaxShuffledClusters = std::uint64_t{1} << 22;
 
 }  // namespace
@@ -110,7 +110,7 @@ bool Scheduler::turn(bool& has_progress) {
 bool Scheduler::unblock() {
   if (machine_.force_one_completion()) return true;
   if (!can_admit()) return false;
-  target_residents_ = std::max<std::uint64_t>(target_residents_, residents_.size() + 1);
+  target_residents_ = std::min(max_residents_, std::max<std::uint64_t>(target_residents_, 2 * residents_.size()));
   return true;
 }
 
@@ -140,7 +140,8 @@ bool Scheduler::run() {
     } else if (num_executed_ - quiet_since_ > quiet_limit_) {
       if (is_livelock()) return false;
       quiet_since_ = num_executed_;
-      quiet_limit_ *= 2;  // a long loop on registers: look again later
+      const bool is_register_loop = target_residents_ <= residents_.size();
+      if (is_register_loop) quiet_limit_ *= 2;  // look again later
     }
   }
 }

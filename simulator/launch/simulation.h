@@ -47,6 +47,7 @@ class Simulation {
   Result<std::uint64_t> allocate(const BufferRequest& request);
   /// Errors as simulate(); what the kernel does wrong is in the report.
   Result<LaunchReport> launch(const Module& module, const LaunchCall& call);
+  const SimulationOptions& options() const { return options_; }
   /// All bytes of the buffer at `address`, as allocate() returned it.
   std::span<const std::byte> bytes(std::uint64_t address) const;
   /// Bytes of an output buffer that no store has reached so far.

@@ -36,7 +36,9 @@ std::vector<WaitingGroup> Scheduler::waiting() const {
     for (const GroupView& group : executor_.groups(warp.cta, warp.warp)) {
       if (waiting.size() == kMaxWaiting) return waiting;
       WaitingGroup entry{machine_.linear_cta(*warp.cta), warp.warp, group.lanes, group.pc, ""};
-      if (group.is_gathering) {
+      if (!group.reason.empty()) {
+        entry.text = group.reason;
+      } else if (group.is_gathering) {
         entry.text = "waits for the other lanes of its warp at an .aligned or collective instruction";
       } else if (group.is_parked) {
         entry.text = machine_.describe_wait({warp.cta, warp.warp, group.lanes, group.pc});

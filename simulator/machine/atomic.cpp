@@ -164,10 +164,9 @@ std::uint32_t atomic_bytes(AtomicType type) { return size_of(type); }
 Outcome Machine::atomic(const Context& ctx, AtomicKind kind, const std::uint64_t* address, const std::byte* operand,
                         const std::byte* compare, std::byte* old) {
   State& s = *state_;
-  ++s.store_count;
   const std::uint32_t num_bytes = size_of(kind.type);
   const char* verb = kind.is_reduction ? "reduces into" : "updates atomically";
-  State::AgentAccess access = s.access_of(ctx, AccessClass::kStrongWrite, verb);
+  const State::AgentAccess access = s.access_of(ctx, AccessClass::kStrongUpdate, verb);
   // Sums of floats are not used as flags; leaving them out keeps large reductions cheap.
   const bool synchronises = s.options.checks_races && !is_float(kind.type);
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) {
@@ -189,12 +188,15 @@ Outcome Machine::atomic(const Context& ctx, AtomicKind kind, const std::uint64_t
     if (kind.op != AtomicOp::kExch && s.options.checks_initialisation) s.check_initialised(ctx, target, num_bytes, lane, verb);
     if (synchronises) s.acquire_from(ctx, State::sync_key(target), kind.order, kind.scope);
     if (s.options.checks_races) s.shadow_range(ctx, target, num_bytes, lane, access);
-    if (old != nullptr) std::memcpy(old + at, target.bytes, num_bytes);
+    std::array<std::byte, 16> before{};
+    std::memcpy(before.data(), target.bytes, num_bytes);
+    if (old != nullptr) std::memcpy(old + at, before.data(), num_bytes);
     if (kind.op == AtomicOp::kCas) {
       if (std::memcmp(target.bytes, compare + at, num_bytes) == 0) std::memcpy(target.bytes, operand + at, num_bytes);
     } else {
       apply(kind, target.kind == Target::Kind::kGlobal, target.bytes, operand + at);
     }
+    if (std::memcmp(before.data(), target.bytes, num_bytes) != 0) ++s.store_count;  // a compare-and-swap that fails may spin
     s.mark_initialised(target, num_bytes);
     if (synchronises) s.release_to(ctx, State::sync_key(target), kind.order, kind.scope);
   }

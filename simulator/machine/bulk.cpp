@@ -148,7 +148,7 @@ Outcome Machine::bulk_store(const Context& ctx, std::span<const CopyPiece> piece
   const std::uint32_t warp = s.warp_in_cluster(ctx);
   const State::AgentAccess read =
       s.async_access_of(ctx, cluster.agent(AgentKind::kBulkRead, warp), group, AccessClass::kWeakRead, true, "copies (bulk) from");
-  const AccessClass write_class = reduction != nullptr ? AccessClass::kStrongWrite : AccessClass::kWeakWrite;
+  const AccessClass write_class = reduction != nullptr ? AccessClass::kStrongUpdate : AccessClass::kWeakWrite;
   const State::AgentAccess write =
       s.async_access_of(ctx, cluster.agent(AgentKind::kBulkWrite, warp), group, write_class, true, "copies (bulk) to");
   std::vector<State::ResolvedPiece> resolved;

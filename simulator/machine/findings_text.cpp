@@ -24,7 +24,9 @@ std::string_view verb_of(AccessClass access) {
     case AccessClass::kStrongRead:
       return "reads (strong)";
     case AccessClass::kStrongWrite:
-      return "updates (atomic or strong)";
+      return "writes (strong)";
+    case AccessClass::kStrongUpdate:
+      return "updates atomically";
     case AccessClass::kWeakWrite:
       return "writes";
   }

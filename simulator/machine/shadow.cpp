@@ -16,6 +16,10 @@ bool is_same_agent(const Stamp& a, const Stamp& b) { return a.agent == b.agent &
 /// An entry need not be kept when the new access comes after it and whoever conflicts with the old one conflicts with the new one.
 bool is_replaced_by(const Stamp& old, const Stamp& now, const Accessor& accessor) {
   if ((old.bytes & ~now.bytes) != 0) return false;
+  // The chain of atomics on one word: who comes after the last of them comes after all (the ticket of a last-CTA reduction is reset
+  // by a plain store on this ground). The text of PTX orders only what came before each one's fence.
+  const bool is_old_strong = old.access != AccessClass::kWeakRead && old.access != AccessClass::kWeakWrite;
+  if (now.access == AccessClass::kStrongUpdate && is_old_strong) return true;
   const bool is_stronger_claim = now.access == AccessClass::kWeakWrite || old.access == now.access;
   return is_stronger_claim && (is_same_agent(old, now) || order_of(old, accessor) == Verdict::kOrdered);
 }

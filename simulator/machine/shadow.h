@@ -13,7 +13,8 @@
 namespace kw::simulate {
 
 /// Weak accesses conflict with everything but weak reads; strong ones (atomics, volatile, relaxed, ...) only with weak ones.
-enum class AccessClass : std::uint8_t { kWeakRead = 0, kStrongRead = 1, kStrongWrite = 2, kWeakWrite = 3 };
+/// A strong update (atomic read-modify-write) has observed the strong accesses of its word before it.
+enum class AccessClass : std::uint8_t { kWeakRead = 0, kStrongRead = 1, kStrongWrite = 2, kStrongUpdate = 3, kWeakWrite = 4 };
 inline bool is_write(AccessClass access) { return access >= AccessClass::kStrongWrite; }
 inline bool conflicts(AccessClass a, AccessClass b) {
   if (a == AccessClass::kWeakWrite || b == AccessClass::kWeakWrite) return true;

@@ -5,6 +5,7 @@
 
 #include "generator/base/error.h"
 #include "simulator/tensor/fused_sum.h"
+#include "simulator/tensor/host_features.h"
 #include "simulator/tensor/vector_types.h"
 
 namespace kw::simulate {

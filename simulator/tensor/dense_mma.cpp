@@ -9,8 +9,10 @@
 #include <limits>
 
 #include "generator/base/error.h"
+#include "simulator/tensor/convert.h"
 #include "simulator/tensor/fragment.h"
 #include "simulator/tensor/fused_sum.h"
+#include "simulator/tensor/half_bits.h"
 
 namespace kw::simulate {
 namespace {
@@ -22,14 +24,20 @@ struct Accumulators {
   alignas(64) float value[kMaxAccumulators];
 };
 
-/// [rows][k]: elements with k % 4 < 2 first, the order in which ptxas feeds the halves of each fp8 register to two f16 instructions.
-void split_in_halves(std::uint32_t* bits, int rows, int k) {
+/// The f16 bits of an fp8 element, as F2FP.UNPACK gives them: an e4m3 subnormal becomes a normal number with its own exponent.
+std::uint32_t fp8_to_f16(ElementType type, std::uint32_t element) {
+  return f16_bits_of_exact(static_cast<float>(decode(type == ElementType::kE4M3 ? FloatFormat::kE4M3 : FloatFormat::kE5M2, element)));
+}
+
+/// [rows][k]: fp8 to f16, and elements with k % 4 < 2 first: the order in which ptxas feeds the halves of each register to two f16
+/// instructions.
+void split_in_halves(ElementType type, std::uint32_t* bits, int rows, int k) {
   std::array<std::uint32_t, kMaxTileK> reordered;
   for (int row = 0; row < rows; ++row) {
     std::uint32_t* row_bits = bits + row * k;
     for (int element = 0; element < k; ++element) {
       const int target = (element % 4 < 2 ? 0 : k / 2) + element / 4 * 2 + element % 2;
-      reordered[static_cast<std::size_t>(target)] = row_bits[element];
+      reordered[static_cast<std::size_t>(target)] = fp8_to_f16(type, row_bits[element]);
     }
     std::copy_n(reordered.begin(), k, row_bits);
   }
@@ -108,13 +116,15 @@ void dense_mma(const DenseMma& problem, const TensorMath& math, std::uint32_t* a
                std::span<const LaneRegister> c, std::span<LaneRegister> d) {
   KW_CHECK(problem.rows * problem.columns <= kMaxAccumulators, "an accumulator tile larger than the largest instruction's");
   const bool is_integer = problem.d == ElementType::kS32;
-  if (!is_integer && math.mode == TensorMode::kExact && sum_rule(math.arch, problem.unit, problem.a, problem.d).is_split_in_halves) {
-    split_in_halves(a_bits, problem.rows, problem.k);
-    split_in_halves(b_bits, problem.columns, problem.k);
+  const bool is_split =
+      !is_integer && math.mode == TensorMode::kExact && sum_rule(math.arch, problem.unit, problem.a, problem.d).is_split_in_halves;
+  if (is_split) {
+    split_in_halves(problem.a, a_bits, problem.rows, problem.k);
+    split_in_halves(problem.b, b_bits, problem.columns, problem.k);
   }
   DecodedOperand a, b;
-  decode_operand(problem.a, a_bits, problem.rows, problem.k, false, a);
-  decode_operand(problem.b, b_bits, problem.columns, problem.k, true, b);
+  decode_operand(is_split ? ElementType::kF16 : problem.a, a_bits, problem.rows, problem.k, false, a);
+  decode_operand(is_split ? ElementType::kF16 : problem.b, b_bits, problem.columns, problem.k, true, b);
   Accumulators sums;
   load_accumulators(problem, c, sums.value);
   if (is_integer) {

@@ -42,7 +42,7 @@ void fast_product(const DecodedOperand& a, const DecodedOperand& b, bool is_f16,
 float exact_sum(const SumRule& rule, std::span<const float> a, std::span<const std::int32_t> a_exponents, std::span<const float> b,
                 std::span<const std::int32_t> b_exponents, float c);
 
-/// Rounds to f16 and back (ties to even, overflow to infinity).
+/// Rounds to f16 and back as the tensor core does: ties to even, overflow to infinity, zero always +0.
 float round_to_f16(double value);
 
 }  // namespace kw::simulate

@@ -67,6 +67,16 @@ double f64_at(std::span<const LaneRegister> registers, int element, int lane) {
   return std::bit_cast<double>(registers[low].lane[index] | static_cast<std::uint64_t>(registers[low + 1].lane[index]) << 32);
 }
 
+/// One step of the chain. NaN as an H200 has it: that of b, else of the sum, else of a, made quiet; 0xfff8... for an invalid operation.
+double fused_step(double a, double b, double sum) {
+  constexpr std::uint64_t kQuietBit = 0x0008000000000000ull;
+  for (const double operand : {b, sum, a}) {
+    if (std::isnan(operand)) return std::bit_cast<double>(std::bit_cast<std::uint64_t>(operand) | kQuietBit);
+  }
+  const double result = std::fma(a, b, sum);
+  return std::isnan(result) ? std::bit_cast<double>(0xfff8000000000000ull) : result;
+}
+
 /// Element i of a lane: A row g + 8*(i % row_blocks), k = q + 4*(i / row_blocks); B k = q + 4i, n = g; D row g + 8*(i/2), col 2q + i%2.
 void mma_f64(const MmaForm& form, std::span<const LaneRegister> a, std::span<const LaneRegister> b, std::span<const LaneRegister> c,
              std::span<LaneRegister> d) {
@@ -78,9 +88,9 @@ void mma_f64(const MmaForm& form, std::span<const LaneRegister> a, std::span<con
       double sum = f64_at(c, d_element, d_lane);
       for (int k = 0; k < form.k; ++k) {
         const double a_value = f64_at(a, row / 8 + row_blocks * (k / 4), 4 * (row % 8) + k % 4);
-        sum = std::fma(a_value, f64_at(b, k / 4, 4 * column + k % 4), sum);
+        sum = fused_step(a_value, f64_at(b, k / 4, 4 * column + k % 4), sum);
       }
-      sums[static_cast<std::size_t>(row * 8 + column)] = std::isnan(sum) ? std::bit_cast<double>(0x7fffffffffffffffull) : sum;
+      sums[static_cast<std::size_t>(row * 8 + column)] = sum;
     }
   }
   for (int row = 0; row < form.m; ++row) {

@@ -9,9 +9,10 @@ namespace kw::simulate {
 using Float8 = float __attribute__((vector_size(32)));
 using Int8 = std::int32_t __attribute__((vector_size(32)));
 using Unsigned8 = std::uint32_t __attribute__((vector_size(32)));
-using Double8 = double __attribute__((vector_size(64)));
-using Long8 = std::int64_t __attribute__((vector_size(64)));
 using Long4 = std::int64_t __attribute__((vector_size(32)));
+using Float4 = float __attribute__((vector_size(16)));
+using Int4 = std::int32_t __attribute__((vector_size(16)));
+using Double4 = double __attribute__((vector_size(32)));  // wider than 32 bytes the compilers go lane by lane
 
 // A hot loop is compiled once for the baseline and once for AVX2, from one source: so all it uses must be inlined into it.
 #define KW_INLINE [[gnu::always_inline]] inline
@@ -32,12 +33,5 @@ KW_INLINE bool is_any(Int8 mask) {
   const Long4 halves = (Long4)mask;
   return (halves[0] | halves[1] | halves[2] | halves[3]) != 0;
 }
-
-#ifdef __x86_64__
-#define KW_HAS_AVX2_PATH 1
-inline const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
-#else
-#define KW_HAS_AVX2_PATH 0
-#endif
 
 }  // namespace kw::simulate

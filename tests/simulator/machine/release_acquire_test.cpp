@@ -54,6 +54,21 @@ TEST_CASE("fence, barrier, relaxed ticket, barrier, fence order the parts for th
   CHECK(m.text() == "");
 }
 
+TEST_CASE("the last CTA may reset the ticket with a plain store: its own update has observed the others") {
+  SplitK m;
+  m.run({});
+  m.sync_cta(1, 8);
+  Context resets = m.in(1, 0, 9);
+  resets.lanes = 1;
+  m.store(resets, m.counter, 0, kGlobal4);
+  CHECK(m.text() == "");
+  // Without an update of its own after the others' it may not.
+  m.sync_cta(1, 8);
+  m.atomic_add(m.in(1, 1, 10), m.counter, 1, Order::kRelaxed);
+  m.store(resets, m.counter, 0, kGlobal4);
+  CHECK(m.kinds() == Kinds{FindingKind::kRace});
+}
+
 TEST_CASE("an acq_rel ticket orders the parts without fences") {
   SplitK m;
   m.run({.has_fence_before = false, .order = Order::kAcqRel, .has_fence_after = false});

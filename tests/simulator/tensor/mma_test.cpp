@@ -170,8 +170,8 @@ TEST_CASE("fp8 mma.sync on Hopper is two f16 sums from zero, by halves of each r
               std::vector<reference::Number> a_half, b_half;
               for (int k = 0; k < form.k; ++k) {
                 if (k / 2 % 2 != half) continue;
-                a_half.push_back(reference::parse(format_of(a), read(tile.a, place_a(form, row, k), 8)));
-                b_half.push_back(reference::parse(reference::kE4M3, read(tile.b, place_b(form, column, k), 8)));
+                a_half.push_back(reference::normalised(reference::parse(format_of(a), read(tile.a, place_a(form, row, k), 8)), -14));
+                b_half.push_back(reference::normalised(reference::parse(reference::kE4M3, read(tile.b, place_b(form, column, k), 8)), -14));
               }
               sum = reference::fused_sum(reference::kHopperF32, a_half, b_half, reference::parse(reference::kF32, sum));
             }
@@ -266,6 +266,26 @@ TEST_CASE("f64 forms are chains of fused multiply-adds in order of k") {
       }
     }
   }
+}
+
+TEST_CASE("an f64 chain hands on the NaN of b, then of the sum, then of a") {
+  const MmaForm form = form_of(8, 4, kF64, kF64, kF64);
+  const auto run = [&](std::uint64_t a_bits, std::uint64_t b_bits, std::uint64_t c_bits) {
+    const auto filled = [](std::uint64_t bits, std::size_t count) {
+      Registers registers(count);
+      for (std::size_t index = 0; index < count; ++index)
+        registers[index].lane.fill(static_cast<std::uint32_t>(index % 2 == 0 ? bits : bits >> 32));
+      return registers;
+    };
+    Registers d(4);
+    mma(form, {}, filled(a_bits, 2), filled(b_bits, 2), filled(c_bits, 4), d);
+    return d[0].lane[0] | static_cast<std::uint64_t>(d[1].lane[0]) << 32;
+  };
+  const std::uint64_t one = std::bit_cast<std::uint64_t>(1.0), infinity = 0x7ff0000000000000ull;
+  CHECK(run(0x7ff0000000000001ull, 0xfff0000000000002ull, 0x7ff8000000000003ull) == 0xfff8000000000002ull);
+  CHECK(run(0x7ff0000000000001ull, one, 0x7ff0000000000003ull) == 0x7ff8000000000003ull);
+  CHECK(run(0x7ff0000000000001ull, one, one) == 0x7ff8000000000001ull);
+  CHECK(run(infinity, 0, one) == 0xfff8000000000000ull);
 }
 
 TEST_CASE("fast sums are right for numbers whose sums f32 holds exactly") {

@@ -44,6 +44,15 @@ inline Number parse(const Format& format, std::uint32_t bits) {
   return number;
 }
 
+/// The same value with its leading bit at `fraction_bits`, unless the exponent would fall below the smallest: as a wider format holds it.
+inline Number normalised(Number number, int smallest_exponent) {
+  while (number.significand != 0 && (number.significand >> number.fraction_bits) == 0 && number.exponent > smallest_exponent) {
+    number.significand <<= 1;
+    --number.exponent;
+  }
+  return number;
+}
+
 struct Rule {
   int fraction_bits;      // cut below the largest exponent
   int kept_bits;          // of the result: 23 (f32), 13 (E8M13), 10 (f16)
@@ -85,6 +94,7 @@ inline std::uint32_t round_bits(const Rule& rule, Wide sum, int unit_exponent) {
   const auto fraction = static_cast<std::uint32_t>(kept) << (stored_fraction - rule.kept_bits);
   const auto field = static_cast<std::uint32_t>(exponent - rule.smallest_exponent);
   const std::uint32_t magnitude_bits = (field << stored_fraction) + fraction;  // normal: the leading 1 adds one to the field
+  if (magnitude_bits == 0) return 0;  // no negative zero
   const std::uint32_t infinity = static_cast<std::uint32_t>(is_half ? 31 : 255) << stored_fraction;
   return sign | std::min(magnitude_bits, infinity);
 }
