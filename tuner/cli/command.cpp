@@ -63,7 +63,7 @@ Result<ParsedOptions> parse_options(const Invocation& invocation, const std::str
     return usage_error(command, error.what());
   }
   for (const auto& [name, value] : parsed.values) {
-    if (name == "cache" || name == "set" || value.defaulted()) continue;  // --cache "" means none; --set has rules of its own
+    if (name == "help" || name == "cache" || name == "set" || value.defaulted()) continue;  // --cache "" is none; --set has its rules
     const auto* one = boost::any_cast<std::string>(&value.value());
     const auto* many = boost::any_cast<std::vector<std::string>>(&value.value());
     if ((one == nullptr || !one->empty()) && (many == nullptr || std::find(many->begin(), many->end(), "") == many->end())) continue;

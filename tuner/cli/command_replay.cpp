@@ -50,7 +50,7 @@ Result<std::vector<Recorded>> read_record(const std::string& path) {
   if (!is_record)
     return fail(Stage::kCommandLine, Code::kBadInput,
                 fmt::format("{}: not a replay record, the file that `kernelwright replay --record FILE` writes{}{}", path,
-                            read ? "" : fmt::format(" ({})", read.error().message),
+                            read || !text.str().starts_with('{') ? "" : fmt::format(" ({})", read.error().message),
                             path.ends_with(".toml") ? "; the variants of a spec are replayed from the database they are in" : ""));
   try {
     std::vector<Recorded> variants;
