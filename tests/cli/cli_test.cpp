@@ -141,7 +141,7 @@ TEST_CASE("a message names the program once, and replay says what it takes", "[h
   CHECK(contains(spec.output, "not a replay record, the file that `kernelwright replay --record FILE` writes"));
   CHECK_FALSE(contains(spec.output, "json.exception"));
   CHECK(contains(sandbox.run("replay --help").output, "[FILE...] [--record FILE]"));
-  CHECK(contains(sandbox.run("explain --help").output, "canonical, plan or rank"));
+  CHECK(contains(sandbox.run("explain --help").output, "rank (default: rank, all of it)"));
   CHECK(contains(sandbox.run("generate --help").output, "per problem"));
 }
 

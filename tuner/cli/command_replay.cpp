@@ -46,11 +46,13 @@ Result<std::vector<Recorded>> read_record(const std::string& path) {
   if (!stream) return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: cannot be read", path));
   const auto read = json_from_text(text.str());
   const nlohmann::json json = read.value_or(nullptr);
+  // The parser's own words help only with a text that was meant to be JSON; those about depth are ours.
+  const bool is_told = !read && (text.str().starts_with('{') || read.error().message.find("json.exception") == std::string::npos);
   const bool is_record = json.is_object() && json.contains("specs") && json.contains("variants");
   if (!is_record)
     return fail(Stage::kCommandLine, Code::kBadInput,
                 fmt::format("{}: not a replay record, the file that `kernelwright replay --record FILE` writes{}{}", path,
-                            read || !text.str().starts_with('{') ? "" : fmt::format(" ({})", read.error().message),
+                            is_told ? fmt::format(" ({})", read.error().message) : "",
                             path.ends_with(".toml") ? "; the variants of a spec are replayed from the database they are in" : ""));
   try {
     std::vector<Recorded> variants;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "generator/spec/evaluator.h"
 #include "simulator/ptx/parser.h"
 #include "tuner/search/search.h"
 #include "tuner/verify/verify.h"
