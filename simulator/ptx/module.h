@@ -23,9 +23,9 @@ struct Variable {
   std::string name = {};
   StateSpace space = StateSpace::kGlobal;
   std::uint32_t align_bytes = 1;
-  std::uint64_t size_bytes = 0;       ///< 0 for `extern .shared x[]`
-  bool is_extern = false;             ///< dynamic shared memory
-  std::uint64_t offset_bytes = 0;     ///< of parameters: place in the parameter buffer
+  std::uint64_t size_bytes = 0;            ///< 0 for `extern .shared x[]`
+  bool is_extern = false;                  ///< dynamic shared memory
+  std::uint64_t offset_bytes = 0;          ///< of parameters: place in the parameter buffer
   std::vector<std::uint8_t> initial = {};  ///< empty: zeros (global, const) or nothing (others)
   int line = 0;
 };
@@ -145,7 +145,7 @@ struct Kernel {
   std::vector<Variable> parameters = {};
   std::uint64_t parameter_bytes = 0;
   std::size_t num_module_variables = 0;  ///< declared before this kernel: the first symbol indices
-  std::vector<Variable> variables = {};       ///< .shared and .local of the body
+  std::vector<Variable> variables = {};  ///< .shared and .local of the body
   std::vector<Register> registers = {};
   std::vector<Instruction> instructions = {};
   std::vector<Label> labels = {};

@@ -82,7 +82,7 @@ class Parser {
   TokenStream tokens_;
   Module module_;
   Kernel* kernel_ = nullptr;
-  std::vector<Scope> scopes_;  ///< [0] module, [1] kernel, then braces
+  std::vector<Scope> scopes_;                               ///< [0] module, [1] kernel, then braces
   std::unordered_map<std::string_view, int> form_by_text_;  ///< keys: views of the parsed text
   int source_file_ = 0;
   int source_line_ = 0;

@@ -21,7 +21,7 @@ namespace kw::tuner {
 namespace {
 
 constexpr std::uint64_t kMaxWarpInstructions = 100'000'000;  // a minute or two; a small problem needs less than one of these millions
-constexpr double kMaxFlops = 1e8;        // of a problem that is simulated though it is no small one made for that
+constexpr double kMaxFlops = 1e8;                            // of a problem that is simulated though it is no small one made for that
 constexpr std::uint64_t kInputSeed = 29;                     // the same inputs every time: a finding is found again
 
 /// A variant with its parsed PTX, and the data of the problems it is run on.

@@ -94,7 +94,7 @@ inline std::uint32_t round_bits(const Rule& rule, Wide sum, int unit_exponent) {
   const auto fraction = static_cast<std::uint32_t>(kept) << (stored_fraction - rule.kept_bits);
   const auto field = static_cast<std::uint32_t>(exponent - rule.smallest_exponent);
   const std::uint32_t magnitude_bits = (field << stored_fraction) + fraction;  // normal: the leading 1 adds one to the field
-  if (magnitude_bits == 0) return 0;  // no negative zero
+  if (magnitude_bits == 0) return 0;                                           // no negative zero
   const std::uint32_t infinity = static_cast<std::uint32_t>(is_half ? 31 : 255) << stored_fraction;
   return sign | std::min(magnitude_bits, infinity);
 }
