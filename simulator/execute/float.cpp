@@ -136,25 +136,6 @@ float formula(Op op, const FloatMode& mode, float a, float b, float c) {
   }
 }
 
-/// min and max .xorsign.abs: of the magnitudes, with the signs of both operands XORed (PTX ISA, min).
-template <Op kOp>
-Outcome of_magnitudes(Frame& frame, const Instr& instr) {
-  const FloatMode& mode = frame.detail(instr).mode;
-  for_lanes(frame.lanes, [&](int lane) {
-    float a = frame.at<float>(instr.a)[lane];
-    float b = frame.at<float>(instr.b)[lane];
-    if (mode.is_ftz) {
-      a = flushed(a);
-      b = flushed(b);
-    }
-    const std::uint32_t sign = (std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b)) & 0x80000000u;
-    const float result = kOp == Op::kMin ? minimum(std::fabs(a), std::fabs(b), mode.propagates_nan)
-                                         : maximum(std::fabs(a), std::fabs(b), mode.propagates_nan);
-    frame.at<std::uint32_t>(instr.d)[lane] = result == result ? std::bit_cast<std::uint32_t>(result) | sign : 0x7fffffffu;
-  });
-  return Outcome::kDone;
-}
-
 template <Op kOp>
 Outcome general(Frame& frame, const Instr& instr) {
   const FloatMode& mode = frame.detail(instr).mode;
@@ -285,12 +266,9 @@ Status Decoder::decode_float(Instr& instr) {
   mode.is_approximate = has("approx");
   mode.is_full = has("full");
   const bool is_plain = mode.rounding == Rounding::kNearestEven && !mode.is_ftz && !mode.saturates && !mode.propagates_nan;
-  const bool is_of_magnitudes = has("xorsign") && has("abs");
-  if (has("xorsign") != (has("abs") && form().modifiers.size() > 1)) return refuse(".xorsign goes with .abs");
-  instr.function = is_plain && !is_of_magnitudes ? plain_for(op()) : nullptr;
+  instr.function = is_plain ? plain_for(op()) : nullptr;
   if (instr.function == nullptr) {
     instr.function = general_for(op());
-    if (is_of_magnitudes) instr.function = op() == Op::kMin ? &of_magnitudes<Op::kMin> : &of_magnitudes<Op::kMax>;
     if (instr.function == nullptr) return refuse("no such f32 operation");
     new_detail(instr).mode = mode;
   }

@@ -68,19 +68,6 @@ double formula(Op op, double x, double y, double z) {
   return canonical(static_cast<double>(result));
 }
 
-/// rcp.approx.ftz.f64 and rsqrt.approx.f64: coarse by definition, here the right value with the low word cleared (relative error 2^-20).
-template <Op kOp>
-Outcome approximate(Frame& frame, const Instr& instr) {
-  for_lanes(frame.lanes, [&](int lane) {
-    const double a = frame.at<double>(instr.a)[lane];
-    // .ftz: a subnormal counts as the zero of its sign.
-    const double x = instr.option == 1 && std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a;
-    const double value = canonical(kOp == Op::kRcp ? 1.0 / x : 1.0 / std::sqrt(x));
-    frame.at<std::uint64_t>(instr.d)[lane] = std::bit_cast<std::uint64_t>(value) & ~std::uint64_t{0xffffffff};
-  });
-  return Outcome::kDone;
-}
-
 template <Op kOp>
 Outcome general(Frame& frame, const Instr& instr) {
   const RoundingScope scope(frame.detail(instr).mode.rounding);
@@ -161,8 +148,7 @@ Status Decoder::decode_double(Instr& instr) {
     KW_TRY(instr.a, source(1, 64, true));
     return {};
   }
-  instr.function = has("approx") ? (op() == Op::kRcp ? &approximate<Op::kRcp> : &approximate<Op::kRsqrt>) : general_for(op());
-  instr.option = has("ftz") ? 1 : 0;
+  instr.function = general_for(op());
   if (instr.function == nullptr) return refuse("no such f64 operation");
   new_detail(instr).mode.rounding = has("rz")   ? Rounding::kTowardZero
                                     : has("rm") ? Rounding::kDown

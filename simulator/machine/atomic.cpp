@@ -196,10 +196,9 @@ Outcome Machine::atomic(const Context& ctx, AtomicKind kind, const std::uint64_t
     } else {
       apply(kind, target.kind == Target::Kind::kGlobal, target.bytes, operand + at);
     }
-    const bool has_written = kind.op != AtomicOp::kCas || std::memcmp(before.data(), compare + at, num_bytes) == 0;
-    if (std::memcmp(before.data(), target.bytes, num_bytes) != 0) ++s.store_count;  // one that changes nothing may be a spin
+    if (std::memcmp(before.data(), target.bytes, num_bytes) != 0) ++s.store_count;  // a compare-and-swap that fails may spin
     s.mark_initialised(target, num_bytes);
-    if (synchronises && has_written) s.release_to(ctx, State::sync_key(target), kind.order, kind.scope);
+    if (synchronises) s.release_to(ctx, State::sync_key(target), kind.order, kind.scope);
   }
   return Outcome::kDone;
 }
