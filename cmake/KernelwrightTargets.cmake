@@ -10,7 +10,7 @@ if(KERNELWRIGHT_SANITIZE)
   target_link_options(kw_warnings INTERFACE -fsanitize=${KERNELWRIGHT_SANITIZE})
 endif()
 # With sanitizers the rest is built without optimisation: these are where the tests spend their time.
-set(KW_OPTIMISED_WITH_SANITIZERS kw_evaluator kw_simulate_execute kw_simulate_machine kw_simulate_tensor kw_space test_templates_emulated)
+set(KW_OPTIMISED_WITH_SANITIZERS kw_evaluator kw_space test_templates_emulated)
 function(kw_optimise_with_sanitizers name)
   if(KERNELWRIGHT_SANITIZE AND name IN_LIST KW_OPTIMISED_WITH_SANITIZERS)
     target_compile_options(${name} PRIVATE -O1)

@@ -7,6 +7,8 @@
 #include <bit>
 #include <queue>
 
+#include "generator/base/stable_sort.h"
+
 namespace kw::simulate {
 namespace {
 
@@ -182,7 +184,7 @@ class Planner {
         order.push_back(reg);
       }
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return first_[a] < first_[b]; });
+    kw::stable_sort(order, [&](std::size_t a, std::size_t b) { return first_[a] < first_[b]; });
     using Ending = std::pair<std::uint32_t, std::uint32_t>;  // last pc, place
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> active[4];
     for (const std::size_t reg : order) {
