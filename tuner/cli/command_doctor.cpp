@@ -23,8 +23,8 @@ Result<int> run_doctor(const Invocation& invocation) {
     std::vector<std::string> arches;
     for (const Arch arch : nvrtc->arches) arches.emplace_back(to_text(arch));
     text += fmt::format("NVRTC     {} from the {}: {}\n          compiles for {}\n", nvrtc->version_text(), nvrtc->origin,
-                        nvrtc->library_path, fmt::join(arches, ", "));
-    out["nvrtc"] = {{"version", nvrtc->version_text()}, {"origin", nvrtc->origin}, {"path", nvrtc->library_path}, {"arches", arches}};
+                        nvrtc->nvrtc_path, fmt::join(arches, ", "));
+    out["nvrtc"] = {{"version", nvrtc->version_text()}, {"origin", nvrtc->origin}, {"path", nvrtc->nvrtc_path}, {"arches", arches}};
     can_compile = true;
   } else {
     text += fmt::format("NVRTC     missing: {}\n", nvrtc.error().message);

@@ -203,7 +203,7 @@ class Pool final : public CompilePool {
     // With a driver present NVRTC would answer from the driver's compute cache: without the ptxas report, and out of our key.
     KW_TRY(std::unique_ptr<ChildProcess> child, ChildProcess::start(options_.worker_command, "__compile-worker", {"CUDA_CACHE_DISABLE=1"}));
     Message question;
-    question.head = {{"op", "load"}, {"library_path", options_.nvrtc.library_path}};
+    question.head = {{"op", "load"}, {"nvrtc_path", options_.nvrtc.nvrtc_path}};
     const Reply reply = child->ask(question, kLoadLimit);
     if (reply.kind != ReplyKind::kAnswered) {
       const std::string how = reply.kind == ReplyKind::kTimeout ? "gives no answer" : reply.how_died;
@@ -271,7 +271,7 @@ Status check_arch(const NvrtcInfo& nvrtc, Arch arch) {
   return fail(
       Stage::kCompile, Code::kToolchain,
       fmt::format("{}: NVRTC {} ({}) does not compile for it, only for {}: install a newer CUDA toolkit or run scripts/fetch_nvrtc.sh",
-                  to_text(arch), nvrtc.version_text(), nvrtc.library_path, fmt::join(known, " ")));
+                  to_text(arch), nvrtc.version_text(), nvrtc.nvrtc_path, fmt::join(known, " ")));
 }
 
 Status check_compiler(CompilePool& pool, Arch arch) {

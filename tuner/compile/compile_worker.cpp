@@ -32,8 +32,8 @@ Message compile_one(const CompileFunction& compile, const Message& question) {
 
 }  // namespace
 
-Result<CompileFunction> nvrtc_compiler(const std::string& library_path) {
-  KW_TRY(std::unique_ptr<NvrtcLibrary> loaded, NvrtcLibrary::load(library_path));
+Result<CompileFunction> nvrtc_compiler(const std::string& nvrtc_path) {
+  KW_TRY(std::unique_ptr<NvrtcLibrary> loaded, NvrtcLibrary::load(nvrtc_path));
   const std::shared_ptr<NvrtcLibrary> library = std::move(loaded);
   return CompileFunction(
       [library](const CompileJob& job) { return library->compile(job.source, job.file_name, job.options, job.wants_ptx); });
@@ -52,7 +52,7 @@ int run_compile_worker(const CompilerFactory& factory) {
   while (channel->receive(question)) {
     Message answer;
     if (question.head.value("op", "") == "load") {
-      Result<CompileFunction> made = factory(question.head.value("library_path", ""));
+      Result<CompileFunction> made = factory(question.head.value("nvrtc_path", ""));
       answer.head = {{"ok", made.has_value()}, {"error", made ? "" : made.error().message}};
       if (made) compile = std::move(*made);
     } else if (compile && question.blobs.size() == 1) {

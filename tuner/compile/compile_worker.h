@@ -19,9 +19,9 @@ struct CompileJob {
 };
 using CompileFunction = std::function<NvrtcResult(const CompileJob&)>;
 /// Makes the compiler from the library's path, which the parent sends first.
-using CompilerFactory = std::function<Result<CompileFunction>(const std::string& library_path)>;
+using CompilerFactory = std::function<Result<CompileFunction>(const std::string& nvrtc_path)>;
 
-Result<CompileFunction> nvrtc_compiler(const std::string& library_path);
+Result<CompileFunction> nvrtc_compiler(const std::string& nvrtc_path);
 
 /// Runs until the parent closes the channel. Exit code 0, or 2 when standard input is no channel of ours.
 int run_compile_worker(const CompilerFactory& factory);

@@ -18,12 +18,12 @@ namespace kw::tuner {
 
 /// What NVRTC we use and where it came from.
 struct NvrtcInfo {
-  std::string library_path;
+  std::string nvrtc_path;
   int major = 0, minor = 0;
   std::string origin;                ///< "CUDA toolkit", "PyPI wheel", "KERNELWRIGHT_NVRTC"
   std::string version_text() const;  ///< "12.9"
   std::vector<Arch> arches;          ///< targets this NVRTC compiles for
-  std::int64_t library_bytes = 0;    ///< tells builds of one version apart in the cache's key, without a path
+  std::int64_t nvrtc_bytes = 0;      ///< tells builds of one version apart in the cache's key, without a path
 };
 /// Looks at $KERNELWRIGHT_NVRTC, the toolkit's folders and ld.so, then the private folder of the wheel. Does not keep it loaded.
 /// Error (kToolchain): every place looked at, and how to get NVRTC.

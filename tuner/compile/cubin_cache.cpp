@@ -93,9 +93,7 @@ std::optional<CompiledKernel> unpack(const std::string& key, const std::string& 
 std::string cubin_key(const CompileRequest& request, const NvrtcInfo& nvrtc) {
   KeyHasher hasher;
   hasher.add("format", kMagic).add("source", request.source).add("arch", to_text(request.arch)).add("kernel", request.kernel_name);
-  hasher.add("ptx", request.wants_ptx ? "1" : "0")
-      .add("nvrtc", nvrtc.version_text())
-      .add("nvrtc_bytes", std::to_string(nvrtc.library_bytes));
+  hasher.add("ptx", request.wants_ptx ? "1" : "0").add("nvrtc", nvrtc.version_text()).add("nvrtc_bytes", std::to_string(nvrtc.nvrtc_bytes));
   for (const std::string& option : request.options) hasher.add("option", option);
   return hasher.hex();
 }

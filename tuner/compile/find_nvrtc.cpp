@@ -91,15 +91,15 @@ std::vector<Place> places_to_look() {
 
 Result<NvrtcInfo> ask(const std::string& path, const std::string& origin) {
   KW_TRY(const NvrtcFacts facts, probe_nvrtc(path));
-  NvrtcInfo info{.library_path = path, .major = facts.major, .minor = facts.minor, .origin = origin, .arches = {}};
+  NvrtcInfo info{.nvrtc_path = path, .major = facts.major, .minor = facts.minor, .origin = origin, .arches = {}};
   const std::vector<int>& capabilities = facts.compute_capabilities;
   for (const Arch arch : all_arches()) {
     if (std::find(capabilities.begin(), capabilities.end(), compute_capability(arch)) != capabilities.end()) info.arches.push_back(arch);
   }
   std::error_code ignored;
   if (path.find('/') != std::string::npos)
-    info.library_bytes = static_cast<std::int64_t>(fs::file_size(fs::canonical(path, ignored), ignored));
-  if (ignored) info.library_bytes = 0;
+    info.nvrtc_bytes = static_cast<std::int64_t>(fs::file_size(fs::canonical(path, ignored), ignored));
+  if (ignored) info.nvrtc_bytes = 0;
   return info;
 }
 

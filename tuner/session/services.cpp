@@ -91,7 +91,7 @@ Result<NvrtcInfo> Services::nvrtc() {
     if (device_ && nvrtc_->major > device_->driver_version / 1000) {
       const std::string message =
           fmt::format("NVRTC {} ({}) is newer than the driver (CUDA {}.{}): update the driver, or set KERNELWRIGHT_NVRTC to an NVRTC {}.x",
-                      nvrtc_->version_text(), nvrtc_->library_path, device_->driver_version / 1000, device_->driver_version % 1000 / 10,
+                      nvrtc_->version_text(), nvrtc_->nvrtc_path, device_->driver_version / 1000, device_->driver_version % 1000 / 10,
                       device_->driver_version / 1000);
       nvrtc_.reset();
       return fail(Stage::kCompile, Code::kToolchain, message);

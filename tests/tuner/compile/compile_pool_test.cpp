@@ -24,7 +24,7 @@ namespace {
 CompilePoolOptions options_with(int num_workers) {
   CompilePoolOptions options;
   options.nvrtc =
-      NvrtcInfo{.library_path = "scripted", .major = 12, .minor = 9, .origin = "test", .arches = {kw::Arch::kSm80}, .library_bytes = 1};
+      NvrtcInfo{.nvrtc_path = "scripted", .major = 12, .minor = 9, .origin = "test", .arches = {kw::Arch::kSm80}, .nvrtc_bytes = 1};
   options.num_workers = num_workers;
   options.time_limit = std::chrono::milliseconds(5000);
   options.worker_command = KW_WORKER;
@@ -213,7 +213,7 @@ TEST_CASE("a target that this NVRTC does not know is refused without a compile")
 
 TEST_CASE("a toolchain or executable that does not start is an error of start") {
   CompilePoolOptions options = options_with(1);
-  options.nvrtc.library_path = "broken";
+  options.nvrtc.nvrtc_path = "broken";
   CHECK(CompilePool::start(options).error().message.find("broken") != std::string::npos);
   options = options_with(1);
   options.worker_command = "/no/such/executable";

@@ -39,7 +39,7 @@ fs::path only_entry(const std::string& folder) {
 
 TEST_CASE("every input of a compile flips the key, and the library's path does not") {
   const CompileRequest base{.source = "s", .arch = kw::Arch::kSm80, .kernel_name = "k", .options = {"-a", "-b"}, .wants_ptx = false};
-  NvrtcInfo nvrtc{.library_path = "/one/libnvrtc.so", .major = 12, .minor = 9, .origin = "CUDA toolkit", .arches = {}, .library_bytes = 5};
+  NvrtcInfo nvrtc{.nvrtc_path = "/one/libnvrtc.so", .major = 12, .minor = 9, .origin = "CUDA toolkit", .arches = {}, .nvrtc_bytes = 5};
   std::set<std::string> keys = {cubin_key(base, nvrtc)};
   const auto add = [&](auto change) {
     CompileRequest request = base;
@@ -57,8 +57,8 @@ TEST_CASE("every input of a compile flips the key, and the library's path does n
   add([](CompileRequest& r, NvrtcInfo&) { r.wants_ptx = true; });
   add([](CompileRequest&, NvrtcInfo& n) { n.major = 13; });
   add([](CompileRequest&, NvrtcInfo& n) { n.minor = 8; });
-  add([](CompileRequest&, NvrtcInfo& n) { n.library_bytes = 6; });
-  nvrtc.library_path = "/two/libnvrtc.so";
+  add([](CompileRequest&, NvrtcInfo& n) { n.nvrtc_bytes = 6; });
+  nvrtc.nvrtc_path = "/two/libnvrtc.so";
   nvrtc.origin = "PyPI wheel";
   CHECK(keys.contains(cubin_key(base, nvrtc)));
 }

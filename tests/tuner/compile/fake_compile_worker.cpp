@@ -63,8 +63,8 @@ kw::tuner::NvrtcResult scripted_compile(const kw::tuner::CompileJob& job) {
 }  // namespace
 
 int main() {
-  return kw::tuner::run_compile_worker([](const std::string& library_path) -> kw::Result<kw::tuner::CompileFunction> {
-    if (library_path == "broken") return kw::fail(kw::Stage::kCompile, kw::Code::kToolchain, "broken: cannot be loaded as NVRTC");
+  return kw::tuner::run_compile_worker([](const std::string& nvrtc_path) -> kw::Result<kw::tuner::CompileFunction> {
+    if (nvrtc_path == "broken") return kw::fail(kw::Stage::kCompile, kw::Code::kToolchain, "broken: cannot be loaded as NVRTC");
     return kw::tuner::CompileFunction(scripted_compile);
   });
 }

@@ -93,12 +93,12 @@ TEST_CASE("the answer of a library is kept, and an absurd number of targets is n
 }
 
 TEST_CASE("an NVRTC too old for the target is refused with both names") {
-  const NvrtcInfo old{.library_path = "/x/libnvrtc.so.12",
+  const NvrtcInfo old{.nvrtc_path = "/x/libnvrtc.so.12",
                       .major = 12,
                       .minor = 4,
                       .origin = "CUDA toolkit",
                       .arches = {kw::Arch::kSm80, kw::Arch::kSm90},
-                      .library_bytes = 1};
+                      .nvrtc_bytes = 1};
   CHECK(check_arch(old, kw::Arch::kSm80).has_value());
   const auto refused = check_arch(old, kw::Arch::kSm120);
   REQUIRE_FALSE(refused.has_value());

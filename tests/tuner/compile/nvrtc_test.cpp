@@ -58,7 +58,7 @@ void check_memory_is_flat(int num_compiles) {
   const auto worker = *ChildProcess::start(KW_WORKER, "__compile-worker", {});
   const auto nvrtc = *find_nvrtc();
   Message load;
-  load.head = {{"op", "load"}, {"library_path", nvrtc.library_path}};
+  load.head = {{"op", "load"}, {"nvrtc_path", nvrtc.nvrtc_path}};
   REQUIRE(worker->ask(load, std::chrono::seconds(60)).message.head.value("ok", false));
   std::int64_t bytes_after_50 = 0;
   for (int number = 0; number < num_compiles; ++number) {
