@@ -69,7 +69,7 @@ struct Reverse {
 template <typename T, bool kIsShift>
 struct FindHighest {
   static std::uint32_t apply(T a) {
-    using U = typename Unsigned<T>::type;
+    using U = std::make_unsigned_t<T>;
     const U bits = std::is_signed_v<T> && a < 0 ? static_cast<U>(~a) : static_cast<U>(a);
     if (bits == 0) return 0xffffffffu;
     const auto from_top = static_cast<std::uint32_t>(std::countl_zero(bits));
@@ -92,7 +92,7 @@ struct FindNth {
 template <typename T>
 struct ExtractField {
   static T apply(T a, std::uint32_t b, std::uint32_t c) {
-    using U = typename Unsigned<T>::type;
+    using U = std::make_unsigned_t<T>;
     constexpr std::uint32_t kTop = 8 * sizeof(T) - 1;
     const std::uint32_t position = b & 0xff;
     const std::uint32_t length = c & 0xff;

@@ -25,6 +25,35 @@ Outcome make_policy(Frame& frame, const Instr& instr) {
   return Outcome::kDone;
 }
 
+/// setmaxnreg.inc waits until the CTA's pool has the registers.
+Outcome take_registers(Frame& frame, const Instr& instr) {
+  Warp& warp = frame.warp;
+  warp.num_wanted = static_cast<std::uint32_t>(instr.immediate);
+  const bool has_room = has_registers(*warp.pool, warp.num_registers, warp.num_wanted);
+  warp.own_wait = has_room ? OwnWait::kNone : OwnWait::kRegisters;
+  if (!has_room) return Outcome::kParked;
+  warp.pool->num_taken += warp.num_wanted - warp.num_registers;
+  warp.num_registers = warp.num_wanted;
+  return Outcome::kDone;
+}
+
+Outcome give_registers(Frame& frame, const Instr& instr) {
+  Warp& warp = frame.warp;
+  const auto num_kept = static_cast<std::uint32_t>(instr.immediate);
+  if (num_kept > warp.num_registers) {
+    frame.machine().report(Finding{.kind = FindingKind::kBadOperand,
+                                   .message = "setmaxnreg.dec to " + std::to_string(num_kept) + ": the thread has only " +
+                                              std::to_string(warp.num_registers) + " registers",
+                                   .where = frame.machine().place(frame.context(), -1, "gives up registers"),
+                                   .other = std::nullopt,
+                                   .remedy = "PTX ISA, setmaxnreg.dec: the count is at most the current one"});
+    return Outcome::kFault;
+  }
+  warp.pool->num_taken -= warp.num_registers - num_kept;
+  warp.num_registers = num_kept;
+  return Outcome::kDone;
+}
+
 }  // namespace
 
 Status Decoder::decode_control(Instr& instr) {
@@ -63,7 +92,9 @@ Status Decoder::decode_control(Instr& instr) {
         return refuse(std::to_string(operand(0).bits) + " registers: must be a multiple of 8 from 24 to 256", Code::kBadInput);
       }
       instr.kind = InstrKind::kAligned;
-      instr.function = &nothing;
+      instr.may_park = true;
+      instr.immediate = operand(0).bits;
+      instr.function = has("inc") ? &take_registers : &give_registers;
       return {};
     // One kernel runs alone, so a dependent launch neither waits nor starts.
     case Op::kGriddepcontrol:

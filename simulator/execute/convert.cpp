@@ -160,6 +160,22 @@ Outcome pair_to_pair(Frame& frame, const Instr& instr) {
   return Outcome::kDone;
 }
 
+/// cvt.pack: b saturated in the low bits, a above it; for bytes c moves up behind both.
+Outcome pack_saturated(Frame& frame, const Instr& instr) {
+  const Detail& detail = frame.detail(instr);
+  const int width = bits_of(detail.type);
+  for_lanes(frame.lanes, [&](int lane) {
+    const auto part = [&](std::uint32_t offset) {
+      const std::uint64_t bits = extended(frame.at<std::uint32_t>(offset)[lane], ScalarType::kS32);
+      return cut(clamped(bits, ScalarType::kS32, detail.type), width);
+    };
+    std::uint64_t result = part(instr.a) << width | part(instr.b);
+    if (width == 8) result |= static_cast<std::uint64_t>(frame.at<std::uint32_t>(instr.c)[lane]) << 16;
+    frame.at<std::uint32_t>(instr.d)[lane] = static_cast<std::uint32_t>(result);
+  });
+  return Outcome::kDone;
+}
+
 Function direct_for(ScalarType from, ScalarType to) {
   const int from_bits = bits_of(from);
   const int to_bits = bits_of(to);
@@ -179,6 +195,18 @@ bool is_pair(ScalarType type) {
 }  // namespace
 
 Status Decoder::decode_convert(Instr& instr) {
+  if (op() == Op::kCvtPack) {
+    new_detail(instr).type = num_operands() == 4 ? type(2) : type(1);
+    KW_TRY(instr.d, destination(0, 32));
+    KW_TRY(instr.a, source(1, 32));
+    KW_TRY(instr.b, source(2, 32));
+    instr.c = instr.b;
+    if (num_operands() == 4) {
+      KW_TRY(instr.c, source(3, 32));
+    }
+    instr.function = &pack_saturated;
+    return {};
+  }
   const ScalarType to = type(0 + 1);
   const ScalarType from = type(0);
   Detail& detail = new_detail(instr);

@@ -167,11 +167,12 @@ Status Decoder::decode_by_family(Instr& instr) {
     case Op::kEx2:
     case Op::kTanh:
     case Op::kCopysign:
-    case Op::kTestp:
       if (is_half) return decode_half(instr);
       if (t == ScalarType::kF64) return decode_double(instr);
       if (t == ScalarType::kF32) return decode_float(instr);
       return decode_integer(instr);
+    case Op::kTestp:
+      return decode_testp(instr);
     case Op::kMad:
     case Op::kMul24:
     case Op::kMad24:

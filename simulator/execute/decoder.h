@@ -63,7 +63,11 @@ class Decoder {
   Result<std::vector<Slot>> vector_sources(const Operand& operand, int bits, bool is_float = false);
   Result<std::vector<Slot>> vector_destinations(const Operand& operand, int bits);
   Result<Address> address(const Operand& operand);
+  /// d, a and, where the form has them, b and c, all of `bits`.
+  Status arithmetic_operands(Instr& instr, int bits, bool is_float);
   Detail& new_detail(Instr& instr);
+  /// .rz, .rm, .rp; to the nearest even otherwise.
+  Rounding rounding() const;
   /// The space that a modifier names ("shared::cluster"), kGeneric when none does. .const and .param are global memory.
   Space space() const;
   Order order() const;
@@ -76,6 +80,7 @@ class Decoder {
   Status decode_float(Instr& instr);    // float.cpp
   Status decode_half(Instr& instr);     // half.cpp
   Status decode_double(Instr& instr);   // float64.cpp
+  Status decode_testp(Instr& instr);    // testp.cpp
   Status decode_compare(Instr& instr);  // compare.cpp
   Status decode_move(Instr& instr);     // move.cpp
   Status decode_convert(Instr& instr);  // convert.cpp

@@ -18,6 +18,7 @@ using RegisterBlock = std::unique_ptr<std::byte[], FreeAligned>;
 struct ResidentCta {
   std::vector<Warp> warps;
   std::vector<std::shared_ptr<WarpgroupState>> warpgroups;
+  RegisterPool pool;
 };
 
 struct Executor::State {
@@ -27,6 +28,7 @@ struct Executor::State {
   // start.cpp: making warps
   RegisterBlock take_registers();
   void fill_constants(Warp& warp) const;
+  std::string wait_reason(const Warp& warp) const;
   std::uint64_t constant_value(const Constant& constant, const Warp& warp, std::uint32_t lane) const;
   // run.cpp: the groups of a warp
   WarpStep run(Warp& warp, std::uint64_t max_instructions);

@@ -136,6 +136,25 @@ float formula(Op op, const FloatMode& mode, float a, float b, float c) {
   }
 }
 
+/// min and max .xorsign.abs: of the magnitudes, with the signs of both operands XORed (PTX ISA, min).
+template <Op kOp>
+Outcome of_magnitudes(Frame& frame, const Instr& instr) {
+  const FloatMode& mode = frame.detail(instr).mode;
+  for_lanes(frame.lanes, [&](int lane) {
+    float a = frame.at<float>(instr.a)[lane];
+    float b = frame.at<float>(instr.b)[lane];
+    if (mode.is_ftz) {
+      a = flushed(a);
+      b = flushed(b);
+    }
+    const std::uint32_t sign = (std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b)) & 0x80000000u;
+    const float result = kOp == Op::kMin ? minimum(std::fabs(a), std::fabs(b), mode.propagates_nan)
+                                         : maximum(std::fabs(a), std::fabs(b), mode.propagates_nan);
+    frame.at<std::uint32_t>(instr.d)[lane] = result == result ? std::bit_cast<std::uint32_t>(result) | sign : 0x7fffffffu;
+  });
+  return Outcome::kDone;
+}
+
 template <Op kOp>
 Outcome general(Frame& frame, const Instr& instr) {
   const FloatMode& mode = frame.detail(instr).mode;
@@ -220,68 +239,27 @@ Function plain_for(Op op) {
   }
 }
 
-bool has_property(float value, std::uint8_t option) {
-  switch (option) {
-    case 0:
-      return std::isfinite(value);
-    case 1:
-      return std::isinf(value);
-    case 2:
-      return !std::isnan(value);
-    case 3:
-      return std::isnan(value);
-    case 4:
-      return std::isnormal(value);
-    default:
-      return std::fpclassify(value) == FP_SUBNORMAL;
-  }
-}
-
-Outcome test_property(Frame& frame, const Instr& instr) {
-  LaneMask result = 0;
-  for_lanes(frame.lanes,
-            [&](int lane) { result |= static_cast<LaneMask>(has_property(frame.at<float>(instr.a)[lane], instr.option) ? 1 : 0) << lane; });
-  frame.set_predicate(instr.d, result);
-  return Outcome::kDone;
-}
-
 }  // namespace
 
 Status Decoder::decode_float(Instr& instr) {
-  if (op() == Op::kTestp) {
-    constexpr const char* kNames[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-    for (int i = 0; i < 6; ++i) {
-      if (has(kNames[i])) instr.option = static_cast<std::uint8_t>(i);
-    }
-    instr.function = &test_property;
-    KW_TRY(instr.d, predicate_destination(operand(0)));
-    KW_TRY(instr.a, source(1, 32, true));
-    return {};
-  }
   FloatMode mode;
-  mode.rounding = has("rz") ? Rounding::kTowardZero : has("rm") ? Rounding::kDown : has("rp") ? Rounding::kUp : Rounding::kNearestEven;
+  mode.rounding = rounding();
   mode.is_ftz = has("ftz");
   mode.saturates = has("sat");
   mode.propagates_nan = has("NaN");
   mode.is_approximate = has("approx");
   mode.is_full = has("full");
   const bool is_plain = mode.rounding == Rounding::kNearestEven && !mode.is_ftz && !mode.saturates && !mode.propagates_nan;
-  instr.function = is_plain ? plain_for(op()) : nullptr;
+  const bool is_of_magnitudes = has("xorsign") && has("abs");
+  if (has("xorsign") != (has("abs") && form().modifiers.size() > 1)) return refuse(".xorsign goes with .abs");
+  instr.function = is_plain && !is_of_magnitudes ? plain_for(op()) : nullptr;
   if (instr.function == nullptr) {
     instr.function = general_for(op());
+    if (is_of_magnitudes) instr.function = op() == Op::kMin ? &of_magnitudes<Op::kMin> : &of_magnitudes<Op::kMax>;
     if (instr.function == nullptr) return refuse("no such f32 operation");
     new_detail(instr).mode = mode;
   }
-  KW_TRY(instr.d, destination(0, 32));
-  KW_TRY(instr.a, source(1, 32, true));
-  instr.b = instr.c = instr.a;
-  if (num_operands() > 2) {
-    KW_TRY(instr.b, source(2, 32, true));
-  }
-  if (num_operands() > 3) {
-    KW_TRY(instr.c, source(3, 32, true));
-  }
-  return {};
+  return arithmetic_operands(instr, 32, true);
 }
 
 }  // namespace kw::simulate

@@ -68,6 +68,19 @@ double formula(Op op, double x, double y, double z) {
   return canonical(static_cast<double>(result));
 }
 
+/// rcp.approx.ftz.f64 and rsqrt.approx.f64: coarse by definition, here the right value with the low word cleared (relative error 2^-20).
+template <Op kOp>
+Outcome approximate(Frame& frame, const Instr& instr) {
+  for_lanes(frame.lanes, [&](int lane) {
+    const double a = frame.at<double>(instr.a)[lane];
+    // .ftz: a subnormal counts as the zero of its sign.
+    const double x = instr.option == 1 && std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a;
+    const double value = canonical(kOp == Op::kRcp ? 1.0 / x : 1.0 / std::sqrt(x));
+    frame.at<std::uint64_t>(instr.d)[lane] = std::bit_cast<std::uint64_t>(value) & ~std::uint64_t{0xffffffff};
+  });
+  return Outcome::kDone;
+}
+
 template <Op kOp>
 Outcome general(Frame& frame, const Instr& instr) {
   const RoundingScope scope(frame.detail(instr).mode.rounding);
@@ -109,61 +122,14 @@ Function general_for(Op op) {
   }
 }
 
-bool has_property(double value, std::uint8_t option) {
-  switch (option) {
-    case 0:
-      return std::isfinite(value);
-    case 1:
-      return std::isinf(value);
-    case 2:
-      return !std::isnan(value);
-    case 3:
-      return std::isnan(value);
-    case 4:
-      return std::isnormal(value);
-    default:
-      return std::fpclassify(value) == FP_SUBNORMAL;
-  }
-}
-
-Outcome test_property(Frame& frame, const Instr& instr) {
-  LaneMask result = 0;
-  for_lanes(frame.lanes, [&](int lane) {
-    result |= static_cast<LaneMask>(has_property(frame.at<double>(instr.a)[lane], instr.option) ? 1 : 0) << lane;
-  });
-  frame.set_predicate(instr.d, result);
-  return Outcome::kDone;
-}
-
 }  // namespace
 
 Status Decoder::decode_double(Instr& instr) {
-  if (op() == Op::kTestp) {
-    constexpr const char* kNames[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-    for (int i = 0; i < 6; ++i) {
-      if (has(kNames[i])) instr.option = static_cast<std::uint8_t>(i);
-    }
-    instr.function = &test_property;
-    KW_TRY(instr.d, predicate_destination(operand(0)));
-    KW_TRY(instr.a, source(1, 64, true));
-    return {};
-  }
-  instr.function = general_for(op());
+  instr.function = has("approx") ? (op() == Op::kRcp ? &approximate<Op::kRcp> : &approximate<Op::kRsqrt>) : general_for(op());
+  instr.option = has("ftz") ? 1 : 0;
   if (instr.function == nullptr) return refuse("no such f64 operation");
-  new_detail(instr).mode.rounding = has("rz")   ? Rounding::kTowardZero
-                                    : has("rm") ? Rounding::kDown
-                                    : has("rp") ? Rounding::kUp
-                                                : Rounding::kNearestEven;
-  KW_TRY(instr.d, destination(0, 64));
-  KW_TRY(instr.a, source(1, 64, true));
-  instr.b = instr.c = instr.a;
-  if (num_operands() > 2) {
-    KW_TRY(instr.b, source(2, 64, true));
-  }
-  if (num_operands() > 3) {
-    KW_TRY(instr.c, source(3, 64, true));
-  }
-  return {};
+  new_detail(instr).mode.rounding = rounding();
+  return arithmetic_operands(instr, 64, true);
 }
 
 }  // namespace kw::simulate

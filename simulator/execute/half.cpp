@@ -96,16 +96,7 @@ Status Decoder::decode_half(Instr& instr) {
   instr.function = &half_operation;
   instr.option = static_cast<std::uint8_t>(op());
   instr.a_bits = static_cast<std::uint8_t>(bits);
-  KW_TRY(instr.d, destination(0, bits));
-  KW_TRY(instr.a, source(1, bits));
-  instr.b = instr.c = instr.a;
-  if (num_operands() > 2) {
-    KW_TRY(instr.b, source(2, bits));
-  }
-  if (num_operands() > 3) {
-    KW_TRY(instr.c, source(3, bits));
-  }
-  return {};
+  return arithmetic_operands(instr, bits, false);
 }
 
 }  // namespace kw::simulate

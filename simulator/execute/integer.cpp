@@ -163,7 +163,7 @@ Outcome carry_add(Frame& frame, const Instr& instr) {
 
 template <typename T, bool kIsHigh>
 Outcome carry_mad(Frame& frame, const Instr& instr) {
-  using U = typename Unsigned<T>::type;
+  using U = std::make_unsigned_t<T>;
   T* d = frame.at<T>(instr.d);
   const T* a = frame.at<T>(instr.a);
   const T* b = frame.at<T>(instr.b);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "simulator/execute/warp.h"
 
@@ -36,34 +37,6 @@ Outcome ternary(Frame& frame, const Instr& instr) {
   return Outcome::kDone;
 }
 
-/// The unsigned type of the same size: wrapping arithmetic is done in it.
-template <typename T>
-struct Unsigned;
-template <>
-struct Unsigned<std::uint16_t> {
-  using type = std::uint16_t;
-};
-template <>
-struct Unsigned<std::int16_t> {
-  using type = std::uint16_t;
-};
-template <>
-struct Unsigned<std::uint32_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Unsigned<std::int32_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Unsigned<std::uint64_t> {
-  using type = std::uint64_t;
-};
-template <>
-struct Unsigned<std::int64_t> {
-  using type = std::uint64_t;
-};
-
 /// The type of twice the size.
 template <typename T>
 struct Wide;
@@ -95,12 +68,12 @@ struct Wide<std::int64_t> {
 /// Sum and difference that wrap, without the promotion of 16-bit values to int.
 template <typename T>
 constexpr T wrapping_add(T a, T b) {
-  using U = typename Unsigned<T>::type;
+  using U = std::make_unsigned_t<T>;
   return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
 }
 template <typename T>
 constexpr T wrapping_sub(T a, T b) {
-  using U = typename Unsigned<T>::type;
+  using U = std::make_unsigned_t<T>;
   return static_cast<T>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b)));
 }
 template <typename T>

@@ -171,9 +171,29 @@ Result<Decoder::Address> Decoder::address(const Operand& operand) {
   return address;
 }
 
+Status Decoder::arithmetic_operands(Instr& instr, int bits, bool is_float) {
+  KW_TRY(instr.d, destination(0, bits));
+  KW_TRY(instr.a, source(1, bits, is_float));
+  instr.b = instr.c = instr.a;
+  if (num_operands() > 2) {
+    KW_TRY(instr.b, source(2, bits, is_float));
+  }
+  if (num_operands() > 3) {
+    KW_TRY(instr.c, source(3, bits, is_float));
+  }
+  return {};
+}
+
 Detail& Decoder::new_detail(Instr& instr) {
   instr.detail = static_cast<std::uint32_t>(program_.details.size());
   return program_.details.emplace_back();
+}
+
+Rounding Decoder::rounding() const {
+  if (has("rz")) return Rounding::kTowardZero;
+  if (has("rm")) return Rounding::kDown;
+  if (has("rp")) return Rounding::kUp;
+  return Rounding::kNearestEven;
 }
 
 Space Decoder::space() const {

@@ -20,8 +20,8 @@ WarpStep Executor::State::run(Warp& warp, std::uint64_t max_instructions) {
     if (index < 0) {
       const bool all_gather = std::all_of(warp.groups.begin(), warp.groups.end(),
                                           [](const LaneGroup& group) { return group.state == LaneGroup::State::kGathering; });
-      // Another warp of the warpgroup ends this wait: ask again next turn.
-      if (warp.waits_for_warpgroup) return WarpStep::kProgress;
+      // Another warp ends this wait, not the machine: ask again next turn.
+      if (warp.own_wait != OwnWait::kNone) return WarpStep::kProgress;
       if (!all_gather) return WarpStep::kParked;
       report_divergence(warp);
       return WarpStep::kFault;
@@ -60,7 +60,9 @@ int Executor::State::pick(Warp& warp) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     LaneGroup& group = groups[i];
     if (group.state == LaneGroup::State::kParked) {
-      const bool is_ready = warp.waits_for_warpgroup ? warp.warpgroup->is_complete(warp) : group.wake != machine.wake_count();
+      const bool is_ready = warp.own_wait == OwnWait::kWarpgroup   ? warp.warpgroup->is_complete(warp)
+                            : warp.own_wait == OwnWait::kRegisters ? has_registers(*warp.pool, warp.num_registers, warp.num_wanted)
+                                                                   : group.wake != machine.wake_count();
       if (!is_ready) continue;
     }
     if (group.state == LaneGroup::State::kGathering && !is_gathered(warp, group)) continue;

@@ -83,6 +83,12 @@ std::uint64_t special_value(SpecialRegister which, const Machine& machine, const
   }
 }
 
+/// Registers that each thread gets at entry: all of the SM's 64 K, in steps of 8, at most 255 (seen on an H200: 168 at 384 threads).
+std::uint32_t entry_registers(std::uint32_t num_threads) {
+  constexpr std::uint32_t kRegistersOfSm = 65536;
+  return std::min<std::uint32_t>(255, kRegistersOfSm / std::max<std::uint32_t>(num_threads, 1) / 8 * 8);
+}
+
 }  // namespace
 
 Executor::Executor() = default;
@@ -154,6 +160,15 @@ void Executor::State::fill_constants(Warp& warp) const {
   }
 }
 
+/// Why the executor itself keeps a warp waiting; empty when the machine does.
+std::string Executor::State::wait_reason(const Warp& warp) const {
+  if (warp.own_wait == OwnWait::kWarpgroup) return warp.warpgroup->describe_wait(warp, *program);
+  if (warp.own_wait != OwnWait::kRegisters) return "";
+  const std::uint32_t num_free = warp.pool->num_total - warp.pool->num_taken;
+  return "setmaxnreg.inc to " + std::to_string(warp.num_wanted) + " registers from " + std::to_string(warp.num_registers) +
+         ": the CTA has " + std::to_string(num_free) + " left for each thread of one warp; another warpgroup must give some up first";
+}
+
 void Executor::start(Cta* cta) {
   State& state = *state_;
   ResidentCta& resident = state.resident[cta];
@@ -161,12 +176,16 @@ void Executor::start(Cta* cta) {
   resident.warps.clear();
   resident.warps.resize(shape.num_warps());
   resident.warpgroups.clear();
+  const std::uint32_t num_registers = entry_registers(shape.num_threads());
+  resident.pool = RegisterPool{num_registers * shape.num_warps(), num_registers * shape.num_warps()};
   for (std::uint32_t index = 0; index < shape.num_warps(); ++index) {
     Warp& warp = resident.warps[index];
     warp.cta = cta;
     warp.index = index;
     const std::uint32_t num_lanes = std::min<std::uint32_t>(kLanes, shape.num_threads() - index * kLanes);
     warp.live = num_lanes == kLanes ? kAllLanes : (LaneMask{1} << num_lanes) - 1;
+    warp.pool = &resident.pool;
+    warp.num_registers = num_registers;
     warp.registers = state.take_registers();
     std::memset(warp.registers.get(), 0, state.program->zeroed_bytes);
     state.fill_constants(warp);
@@ -202,14 +221,11 @@ std::vector<GroupView> Executor::groups(Cta* cta, std::uint32_t warp) const {
   const auto found = state_->resident.find(cta);
   if (found == state_->resident.end()) return views;
   for (const LaneGroup& group : found->second.warps.at(warp).groups) {
-    const Warp& waiting = found->second.warps.at(warp);
     views.push_back(GroupView{.pc = group.pc,
                               .lanes = group.lanes,
                               .is_parked = group.state == LaneGroup::State::kParked,
                               .is_gathering = group.state == LaneGroup::State::kGathering,
-                              .reason = waiting.warpgroup != nullptr && group.state == LaneGroup::State::kParked
-                                            ? waiting.warpgroup->describe_wait(waiting, *state_->program)
-                                            : std::string()});
+                              .reason = state_->wait_reason(found->second.warps.at(warp))});
   }
   return views;
 }

@@ -32,6 +32,19 @@ struct FreeAligned {
 
 struct WarpgroupState;
 
+/// The registers of a CTA that setmaxnreg moves between warpgroups (seen on an H200: an increase past the pool waits for ever).
+struct RegisterPool {
+  std::uint32_t num_total = 0;  ///< registers a thread, summed over warps
+  std::uint32_t num_taken = 0;
+};
+
+inline bool has_registers(const RegisterPool& pool, std::uint32_t num_now, std::uint32_t num_wanted) {
+  return pool.num_taken - num_now + num_wanted <= pool.num_total;
+}
+
+/// What ends a wait that no event of the machine ends.
+enum class OwnWait : std::uint8_t { kNone = 0, kWarpgroup = 1, kRegisters = 2 };
+
 /// Who owns a register that wgmma uses, as one warp sees it.
 struct TensorRegisterState {
   std::uint32_t busy_accumulator = 0;  ///< the wgmma group that writes it; free once that many groups are done
@@ -49,9 +62,12 @@ struct Warp {
   std::vector<LaneGroup> groups;
   std::uint32_t last_pc = 0;  ///< of the group that used up its instructions: others come first next time
   bool is_rotated = false;
+  OwnWait own_wait = OwnWait::kNone;  ///< all live lanes wait together
+  RegisterPool* pool = nullptr;
+  std::uint32_t num_registers = 0;  ///< a thread has now
+  std::uint32_t num_wanted = 0;     ///< by the setmaxnreg.inc that waits
   // wgmma, only in kernels that use it
   WarpgroupState* warpgroup = nullptr;  ///< shared by the four warps
-  bool waits_for_warpgroup = false;     ///< in wgmma.wait_group; no event of the machine ends that
   std::vector<TensorRegisterState> tensor_registers;
   std::uint32_t num_fences = 0;      ///< wgmma.fence
   std::uint32_t num_committed = 0;   ///< groups

@@ -230,8 +230,8 @@ Outcome commit(Frame& frame, const Instr&) {
 /// immediate: groups that may stay in flight.
 Outcome wait(Frame& frame, const Instr& instr) {
   Warp& warp = frame.warp;
-  warp.waits_for_warpgroup = warp.warpgroup->num_complete < warp.num_operations;
-  if (warp.waits_for_warpgroup) return Outcome::kParked;
+  warp.own_wait = warp.warpgroup->is_complete(warp) ? OwnWait::kNone : OwnWait::kWarpgroup;
+  if (warp.own_wait != OwnWait::kNone) return Outcome::kParked;
   const auto pending = static_cast<std::uint32_t>(instr.immediate);
   const Outcome outcome = frame.machine().tensor_wait(frame.context(), pending);
   if (outcome == Outcome::kDone && warp.num_committed > pending) warp.num_done = std::max(warp.num_done, warp.num_committed - pending);

@@ -31,6 +31,7 @@ Result<std::vector<std::uint64_t>> place_variables(const Module& module, GlobalM
 void fill_report(LaunchReport& report, const Machine& machine, const Executor& executor, const GlobalMemory& memory) {
   report.findings = machine.findings().all();
   report.num_dropped_findings = machine.findings().num_dropped();
+  report.has_unchecked_memory = machine.has_unchecked_memory();
   report.executed = executor.executed();
   report.coverage = block_coverage(executor.program(), executor.executed());
   for (const auto& allocation : memory.allocations()) {

@@ -60,6 +60,7 @@ struct LaunchReport {
   bool has_ended = false;  ///< all threads of the grid have exited
   std::vector<Finding> findings;
   std::uint64_t num_dropped_findings = 0;
+  bool has_unchecked_memory = false;  ///< more global memory was written than the race check holds
   std::vector<WaitingGroup> waiting;  ///< after a deadlock, livelock or exhausted budget
   std::vector<UnwrittenOutput> unwritten;
   std::uint64_t num_warp_instructions = 0;

@@ -81,6 +81,8 @@ std::string to_text(const LaunchReport& report) {
                       report.num_warp_instructions, report.coverage.num_executed, report.coverage.num_blocks);
   for (const Finding& finding : report.findings) text += "\n" + text_of(report, finding);
   if (report.num_dropped_findings != 0) text += fmt::format("\n{} further findings are not listed\n", report.num_dropped_findings);
+  if (report.has_unchecked_memory)
+    text += "\nmore global memory was written than the race check holds: part of it was not checked for races\n";
   if (!report.waiting.empty()) {
     text += "\nwhere each warp stands:\n";
     for (const WaitingGroup& group : report.waiting) {
@@ -106,6 +108,7 @@ nlohmann::json to_json(const LaunchReport& report) {
                          {"num_ctas_run", report.num_ctas_run},
                          {"num_warp_instructions", report.num_warp_instructions},
                          {"num_dropped_findings", report.num_dropped_findings},
+                         {"has_unchecked_memory", report.has_unchecked_memory},
                          {"scope", kScope}};
   json["findings"] = nlohmann::json::array();
   for (const Finding& finding : report.findings) {

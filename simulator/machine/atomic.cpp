@@ -172,13 +172,7 @@ Outcome Machine::atomic(const Context& ctx, AtomicKind kind, const std::uint64_t
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const std::size_t at = static_cast<std::size_t>(lane) * num_bytes;
-    if ((address[lane] & (num_bytes - 1)) != 0) {
-      s.report(ctx, FindingKind::kMisaligned, lane,
-               fmt::format("{}: an atomic of {} bytes must be a multiple of {}", s.describe_address(ctx, kind.space, address[lane]),
-                           num_bytes, num_bytes),
-               verb, "");
-      return Outcome::kFault;
-    }
+    if (!s.check_aligned(ctx, kind.space, address[lane], num_bytes, lane, verb)) return Outcome::kFault;
     Target target;
     if (!s.resolve(ctx, kind.space, address[lane], num_bytes, lane, true, target)) return Outcome::kFault;
     if (target.kind == Target::Kind::kLocal) {
@@ -196,9 +190,10 @@ Outcome Machine::atomic(const Context& ctx, AtomicKind kind, const std::uint64_t
     } else {
       apply(kind, target.kind == Target::Kind::kGlobal, target.bytes, operand + at);
     }
-    if (std::memcmp(before.data(), target.bytes, num_bytes) != 0) ++s.store_count;  // a compare-and-swap that fails may spin
+    const bool has_written = kind.op != AtomicOp::kCas || std::memcmp(before.data(), compare + at, num_bytes) == 0;
+    if (std::memcmp(before.data(), target.bytes, num_bytes) != 0) ++s.store_count;  // one that changes nothing may be a spin
     s.mark_initialised(target, num_bytes);
-    if (synchronises) s.release_to(ctx, State::sync_key(target), kind.order, kind.scope);
+    if (synchronises && has_written) s.release_to(ctx, State::sync_key(target), kind.order, kind.scope);
   }
   return Outcome::kDone;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,30 +40,60 @@ class VectorClock {
 class ClusterClocks {
  public:
   using Snapshot = std::shared_ptr<const VectorClock>;
-  const VectorClock* find(std::uint64_t cluster) const {
+  const Snapshot* snapshot(std::uint64_t cluster) const {
     const auto entry = position(cluster);
-    return entry != entries_.end() && entry->first == cluster ? entry->second.get() : nullptr;
+    return entry != entries_.end() && entry->first == cluster ? &entry->second : nullptr;
+  }
+  const VectorClock* find(std::uint64_t cluster) const {
+    const Snapshot* found = snapshot(cluster);
+    return found != nullptr ? found->get() : nullptr;
   }
   void join(std::uint64_t cluster, const Snapshot& snapshot) {
     const auto entry = position(cluster);
     if (entry == entries_.end() || entry->first != cluster) {
       entries_.emplace(entry, cluster, snapshot);
     } else {
-      Snapshot& mine = entries_[static_cast<std::size_t>(entry - entries_.begin())].second;
-      if (mine == snapshot || mine->covers(*snapshot)) return;
-      auto joined = std::make_shared<VectorClock>(*snapshot);
-      joined->join(*mine);
-      mine = std::move(joined);
+      merge_into(entries_[static_cast<std::size_t>(entry - entries_.begin())].second, snapshot);
     }
   }
-  void join(const ClusterClocks& other) {
-    for (const auto& [cluster, snapshot] : other.entries_) join(cluster, snapshot);
+  /// True when something new came in. Both are sorted, and most entries are the same object: one walk, without a copy when nothing is new.
+  bool join(const ClusterClocks& other) {
+    if (other.entries_.empty()) return false;
+    bool has_changed = false;
+    bool has_new_cluster = false;
+    std::size_t mine = 0;
+    for (const auto& [cluster, snapshot] : other.entries_) {
+      while (mine < entries_.size() && entries_[mine].first < cluster) ++mine;
+      if (mine < entries_.size() && entries_[mine].first == cluster) {
+        has_changed = merge_into(entries_[mine].second, snapshot) || has_changed;
+      } else {
+        has_new_cluster = true;
+      }
+    }
+    if (!has_new_cluster) return has_changed;
+    std::vector<std::pair<std::uint64_t, Snapshot>> merged;
+    merged.reserve(entries_.size() + other.entries_.size());
+    // Clusters in both were merged above; std::set_union takes those from the first range.
+    std::set_union(entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(), std::back_inserter(merged),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+    entries_ = std::move(merged);
+    return true;
   }
   bool empty() const { return entries_.empty(); }
   void clear() { entries_.clear(); }
-  const std::vector<std::pair<std::uint64_t, Snapshot>>& entries() const { return entries_; }
 
  private:
+  static bool merge_into(Snapshot& mine, const Snapshot& snapshot) {
+    if (mine == snapshot || mine->covers(*snapshot)) return false;
+    if (snapshot->covers(*mine)) {
+      mine = snapshot;
+      return true;
+    }
+    auto joined = std::make_shared<VectorClock>(*snapshot);
+    joined->join(*mine);
+    mine = std::move(joined);
+    return true;
+  }
   std::vector<std::pair<std::uint64_t, Snapshot>>::const_iterator position(std::uint64_t cluster) const {
     return std::lower_bound(entries_.begin(), entries_.end(), cluster,
                             [](const auto& entry, std::uint64_t key) { return entry.first < key; });

@@ -87,6 +87,7 @@ GlobalMemory& Machine::global() { return state_->memory; }
 std::uint64_t Machine::wake_count() const { return state_->wake_count; }
 std::uint64_t Machine::store_count() const { return state_->store_count; }
 const Findings& Machine::findings() const { return state_->findings; }
+bool Machine::has_unchecked_memory() const { return state_->has_unchecked_memory; }
 void Machine::report(Finding finding) { state_->findings.add(std::move(finding)); }
 Place Machine::place(const Context& ctx, int lane, std::string role) const { return state_->place(ctx, lane, std::move(role)); }
 std::string Machine::describe_address(const Context& ctx, Space space, std::uint64_t address) const {

@@ -201,6 +201,8 @@ class Machine {
   void report(Finding finding);
   Place place(const Context& ctx, int lane, std::string role) const;
   const Findings& findings() const;
+  /// The shadow of global memory reached its cap: races on further words were not looked for.
+  bool has_unchecked_memory() const;
 
  private:
   std::unique_ptr<State> state_;

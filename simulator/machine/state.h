@@ -80,6 +80,10 @@ struct WarpState {
   CpAsyncQueue cp_async;
   GroupQueue bulk;
   GroupQueue wgmma;
+  // The last strong read: a spin loop reads the same address with nothing new in it again and again.
+  std::uint64_t last_sync_key = 0;
+  std::uint64_t last_sync_version = 0;
+  bool was_last_sync_acquire = false;
   std::vector<Wait> waits;  // one per parked group of lanes
   // Named barriers and the cluster barrier: lanes that wait, and lanes that a completed generation has let go.
   std::array<LaneMask, kNumNamedBarriers> barrier_waiting{};
@@ -168,6 +172,7 @@ struct GlobalShadow {
 struct SyncCell {
   ClusterClocks published_gpu;
   ClusterClocks published_cta;  ///< taken over by CTAs of the same cluster only
+  std::uint64_t version = 0;    ///< changes with the two above
 };
 
 /// Where a lane's access lands.
@@ -191,12 +196,15 @@ struct Machine::State {
   std::unordered_map<const Allocation*, GlobalShadow> global_shadow;
   std::unordered_map<std::uint64_t, SyncCell> sync_cells;  // by address; shared ones by window address and cluster
   std::uint64_t num_shadow_bytes = 0;
+  bool has_unchecked_memory = false;  // the shadow's cap was reached
   std::uint64_t wake_count = 0;
   std::uint64_t store_count = 0;
   std::mt19937_64 random;
 
   // access.cpp
   bool resolve(const Context& ctx, Space space, std::uint64_t address, std::uint32_t num_bytes, int lane, bool is_store, Target& target);
+  /// Reports an access that is no multiple of its size.
+  bool check_aligned(const Context& ctx, Space space, std::uint64_t address, std::uint32_t num_bytes, int lane, const char* verb);
   /// An access of the warp itself or of an asynchronous agent, prepared once for all words of an instruction.
   struct AgentAccess {
     Stamp stamp;

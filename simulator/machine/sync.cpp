@@ -11,17 +11,12 @@ std::uint64_t Machine::State::sync_key(const Target& target) {
   return (std::uint64_t{1} << 63) | (target.cta->linear << kSharedRankShift) | target.offset;
 }
 
-/// Adds other clusters' snapshots to what the warp has seen; its own cluster's go to the local clock.
+/// Adds snapshots to what the warp has seen; its own cluster's also go to the local clock.
 void Machine::State::take_over(const Context& ctx, const ClusterClocks& clocks) {
+  if (clocks.empty()) return;
   Clock& seen = warp(ctx).clock.seen;
-  const std::uint64_t own = ctx.cta->cluster->index;
-  for (const auto& [cluster, snapshot] : clocks.entries()) {
-    if (cluster == own) {
-      seen.local.join(*snapshot);
-    } else {
-      seen.remote.join(cluster, snapshot);
-    }
-  }
+  if (const VectorClock* own = clocks.find(ctx.cta->cluster->index)) seen.local.join(*own);
+  seen.remote.join(clocks);
 }
 
 void Machine::State::fence(const Context& ctx, Scope scope) {
@@ -48,22 +43,29 @@ void Machine::State::release_to(const Context& ctx, std::uint64_t key, Order ord
   const Frontiers& clock = warp(ctx).clock;
   if (clock.fenced_cta.empty()) return;  // nothing to publish: no fence so far
   SyncCell& cell = sync_cells[key];
-  cell.published_cta.join(clock.fenced_cta);
-  if (scope >= Scope::kGpu) cell.published_gpu.join(clock.fenced_gpu);
+  const bool has_changed_cta = cell.published_cta.join(clock.fenced_cta);
+  const bool has_changed_gpu = scope >= Scope::kGpu && cell.published_gpu.join(clock.fenced_gpu);
+  if (has_changed_cta || has_changed_gpu) ++cell.version;
 }
 
 void Machine::State::acquire_from(const Context& ctx, std::uint64_t key, Order order, Scope scope) {
   const auto found = sync_cells.find(key);
   if (found == sync_cells.end()) return;
   const SyncCell& cell = found->second;
-  Frontiers& clock = warp(ctx).clock;
+  WarpState& state = warp(ctx);
+  const bool is_acquire = order == Order::kAcquire || order == Order::kAcqRel || order == Order::kSeqCst;
+  if (state.last_sync_key == key && state.last_sync_version == cell.version && (state.was_last_sync_acquire || !is_acquire)) return;
+  if (scope >= Scope::kGpu) {
+    state.last_sync_key = key;
+    state.last_sync_version = cell.version;
+    state.was_last_sync_acquire = is_acquire;
+  }
+  Frontiers& clock = state.clock;
   const std::uint64_t own = ctx.cta->cluster->index;
   // Whatever the order, a later fence makes an acquire pattern of this read.
-  for (const auto& [cluster, snapshot] : cell.published_cta.entries()) {
-    if (cluster == own) clock.acquired_cta.join(cluster, snapshot);
-  }
+  if (const ClusterClocks::Snapshot* snapshot = cell.published_cta.snapshot(own)) clock.acquired_cta.join(own, *snapshot);
   if (scope >= Scope::kGpu) clock.acquired_gpu.join(cell.published_gpu);
-  if (order == Order::kAcquire || order == Order::kAcqRel || order == Order::kSeqCst) {
+  if (is_acquire) {
     take_over(ctx, clock.acquired_cta);
     if (scope >= Scope::kGpu) take_over(ctx, clock.acquired_gpu);
   }

@@ -91,6 +91,7 @@ TEST_CASE("local, constant, module and generic memory") {
 
 TEST_CASE("atomic operations return the old value") {
   CHECK(clean_words("atom.global.inc.u32 %r1, [%d0], 9;")[0] == 2);  // 32 increments that wrap after 9
+  CHECK(clean_words("atom.add.acq_rel.gpu.global.u32 %r1, [%d0+12], 2;")[3] == 67);
   CHECK(clean_words("atom.global.max.s32 %r1, [%d0+4], %r30;")[1] == 31);
   CHECK(clean_words("mov.u32 %r2, 1; red.global.add.u32 [%d0+8], %r2;")[2] == 34);
   CHECK(clean_words("atom.global.cas.b32 %r1, [%d1], %r30, 77;")[12] == 77);
@@ -122,6 +123,18 @@ TEST_CASE("an mbarrier counts arrivals and bytes of a bulk copy") {
       32, 64, 1, shared);
   CHECK(words[32] == 16);
   CHECK(words[47] == 31);
+}
+
+TEST_CASE("setmaxnreg moves registers between warpgroups and waits for those that are not there") {
+  const std::string text =
+      "setp.ge.u32 %p1, %r30, 128; @%p1 bra CONSUME; setmaxnreg.dec.sync.aligned.u32 40; ret;\nCONSUME: setmaxnreg.inc.sync.aligned.u32 "
+      "232; "
+      "st.global.u32 [%d1], 1;";
+  CHECK(clean_words(text, 384, 384)[200] == 1);
+  std::string greedy = text;
+  greedy.replace(greedy.find("232"), 3, "240");
+  CHECK(!run_words(greedy, 384, 384).run.is_finished);
+  check_finding(FindingKind::kBadOperand, "setmaxnreg.dec.sync.aligned.u32 200;", 512);
 }
 
 TEST_CASE("a CTA of a cluster writes into its neighbour's shared memory") {

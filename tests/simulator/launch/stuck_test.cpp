@@ -149,6 +149,9 @@ TEST_CASE("a grid barrier holds all CTAs, more than run interleaved at first") {
   .reg .pred %p1; .reg .b32 %r<4>; .reg .b64 %rd1;
   ld.param.u64 %rd1, [count];
   mov.u32 %r2, %nctaid.x;
+  mov.u32 %r3, %tid.x;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 ret;
   atom.acq_rel.gpu.global.add.u32 %r1, [%rd1], 1;
 SPIN:
   ld.acquire.gpu.global.u32 %r1, [%rd1];
@@ -159,6 +162,44 @@ SPIN:
   k.call.grid = {30, 1, 1};
   k.call.arguments = {argument(count)};
   CHECK(k.run().is_clean());
+}
+
+TEST_CASE("planted fault: a grid barrier of more CTAs than the device holds is a livelock") {
+  KernelRun k(kernel_text(".param .u64 count", R"(
+  .reg .pred %p1; .reg .b32 %r<4>; .reg .b64 %rd1;
+  ld.param.u64 %rd1, [count];
+  mov.u32 %r2, %nctaid.x;
+  mov.u32 %r3, %tid.x;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 ret;
+  atom.acq_rel.gpu.global.add.u32 %r1, [%rd1], 1;
+SPIN:
+  ld.acquire.gpu.global.u32 %r1, [%rd1];
+  setp.lt.u32 %p1, %r1, %r2;
+  @%p1 bra SPIN;
+  ret;)"));
+  const auto count = k.buffer("count", {0}, AllocationRole::kInOut);
+  k.call.block = {1024, 1, 1};
+  k.call.grid = {132 * 2 + 1, 1, 1};
+  k.call.arguments = {argument(count)};
+  const LaunchReport report = k.run();
+  CHECK(kinds_of(report) == std::vector<FindingKind>{FindingKind::kLivelock});
+  CHECK(k.words(count)[0] == 132 * 2);
+}
+
+TEST_CASE("a compare-and-swap lock that is never given back is a livelock") {
+  KernelRun k(kernel_text(".param .u64 lock", R"(
+  .reg .pred %p1; .reg .b32 %r<4>; .reg .b64 %rd1;
+  ld.param.u64 %rd1, [lock];
+SPIN:
+  atom.global.cas.b32 %r1, [%rd1], 0, 1;
+  setp.ne.s32 %p1, %r1, 0;
+  @%p1 bra SPIN;
+  ret;)"));
+  const auto lock = k.buffer("lock", {0}, AllocationRole::kInOut);
+  k.call.grid = {2, 1, 1};
+  k.call.arguments = {argument(lock)};
+  CHECK(kinds_of(k.run()) == Kinds{FindingKind::kLivelock});
 }
 
 TEST_CASE("a loop that never ends is stopped by the instruction budget") {

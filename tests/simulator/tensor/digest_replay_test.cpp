@@ -1,11 +1,16 @@
 // Replays the digests that bench/record_mma_digests.cu wrote on a GPU: every block of 8192 seeded tiles of every form must give the same
 // digest in exact mode. The plain test takes the first blocks of each form; "[.all]" all 2^20 tiles (minutes).
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <atomic>
 #include <bit>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "simulator/tensor/digest_forms.h"
@@ -115,17 +120,16 @@ void put_operand(ElementType type, std::uint64_t tile, int operand, int row_bloc
 }
 
 std::uint64_t mma_block_digest(const DigestForm& form, TensorArch arch, std::uint64_t first_tile, int count) {
-  const Result<MmaForm> made = make_mma_form(form.m, form.n, form.k, form.a, form.b, form.d);
-  REQUIRE(made.has_value());
-  Registers a(static_cast<std::size_t>(made->a_registers)), b(static_cast<std::size_t>(made->b_registers)),
-      d(static_cast<std::size_t>(made->d_registers));
+  const MmaForm made = make_mma_form(form.m, form.n, form.k, form.a, form.b, form.d).value();
+  Registers a(static_cast<std::size_t>(made.a_registers)), b(static_cast<std::size_t>(made.b_registers)),
+      d(static_cast<std::size_t>(made.d_registers));
   std::uint64_t digest = 0;
   for (std::uint64_t tile = first_tile; tile < first_tile + static_cast<std::uint64_t>(count); ++tile) {
     put_operand(form.a, tile, 0, form.m / 8, form.k, a);
     put_operand(form.b, tile, 1, 1, form.k, b);
-    put_accumulators(form, made->d_registers, tile, d);
-    mma(*made, {TensorMode::kExact, arch}, a, b, d, d);
-    digest += digest_of(form, made->d_registers, tile, d);
+    put_accumulators(form, made.d_registers, tile, d);
+    mma(made, {TensorMode::kExact, arch}, a, b, d, d);
+    digest += digest_of(form, made.d_registers, tile, d);
   }
   return digest;
 }
@@ -143,15 +147,15 @@ WgmmaTile wgmma_operand(const DigestForm& form, std::uint64_t tile, int operand)
 }
 
 std::uint64_t wgmma_block_digest(const DigestForm& form, TensorArch arch, std::uint64_t first_tile, int count) {
-  const Result<WgmmaForm> made =
-      make_wgmma_form({.n = form.n, .k = form.k, .a = form.a, .b = form.b, .d = form.d, .is_a_in_registers = form.is_a_in_registers});
-  REQUIRE(made.has_value());
-  Registers d(static_cast<std::size_t>(kWarpgroupWarps * made->d_registers));
+  const WgmmaForm made =
+      make_wgmma_form({.n = form.n, .k = form.k, .a = form.a, .b = form.b, .d = form.d, .is_a_in_registers = form.is_a_in_registers})
+          .value();
+  Registers d(static_cast<std::size_t>(kWarpgroupWarps * made.d_registers));
   std::uint64_t digest = 0;
   for (std::uint64_t tile = first_tile; tile < first_tile + static_cast<std::uint64_t>(count); ++tile) {
-    put_accumulators(form, made->d_registers, tile, d);
-    wgmma(*made, {TensorMode::kExact, arch}, wgmma_operand(form, tile, 0), wgmma_operand(form, tile, 1), true, d);
-    digest += digest_of(form, made->d_registers, tile, d);
+    put_accumulators(form, made.d_registers, tile, d);
+    wgmma(made, {TensorMode::kExact, arch}, wgmma_operand(form, tile, 0), wgmma_operand(form, tile, 1), true, d);
+    digest += digest_of(form, made.d_registers, tile, d);
   }
   return digest;
 }
@@ -160,13 +164,17 @@ std::uint64_t block_digest(const DigestForm& form, TensorArch arch, std::uint64_
   return form.is_wgmma ? wgmma_block_digest(form, arch, first_tile, count) : mma_block_digest(form, arch, first_tile, count);
 }
 
-void replay(std::size_t blocks_a_form) {
-  const fs::path folder = fs::path(KW_SOURCE_DIR) / "tests/simulator/tensor/digests";
-  if (!fs::exists(folder)) {
-    WARN("no digests recorded on a GPU are in tests/simulator/tensor/digests yet");
-    return;
-  }
-  for (const auto& entry : fs::directory_iterator(folder)) {
+/// One recorded block to compute again.
+struct ReplayJob {
+  std::string name;  ///< file, form and block
+  const DigestForm* form = nullptr;
+  TensorArch arch = TensorArch::kSm90;
+  Digest recorded;
+};
+
+std::vector<ReplayJob> replay_jobs(std::size_t blocks_a_form) {
+  std::vector<ReplayJob> jobs;
+  for (const auto& entry : fs::directory_iterator(fs::path(KW_SOURCE_DIR) / "tests/simulator/tensor/digests")) {
     if (entry.path().extension() != ".txt") continue;
     const RecordedFile recorded = read_recorded(entry.path());
     for (const DigestForm& form : kDigestForms) {
@@ -174,11 +182,38 @@ void replay(std::size_t blocks_a_form) {
       if (found == recorded.forms.end()) continue;
       for (std::size_t index = 0; index < std::min(blocks_a_form, found->second.size()); ++index) {
         const Digest& digest = found->second[index];
-        INFO(entry.path().filename().string() << ": " << form.name << " block " << digest.block);
-        CHECK(block_digest(form, recorded.arch, digest.block * kDigestBlockTiles, kDigestBlockTiles) == digest.value);
+        jobs.push_back(
+            {fmt::format("{}: {} block {}", entry.path().filename().string(), form.name, digest.block), &form, recorded.arch, digest});
       }
     }
   }
+  return jobs;
+}
+
+/// Computes all blocks on all cores; the names of those that differ.
+std::vector<std::string> blocks_that_differ(const std::vector<ReplayJob>& jobs) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::vector<std::string> different;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      const ReplayJob& job = jobs[i];
+      if (block_digest(*job.form, job.arch, job.recorded.block * kDigestBlockTiles, kDigestBlockTiles) == job.recorded.value) continue;
+      const std::scoped_lock lock(mutex);
+      different.push_back(job.name);
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) workers.emplace_back(work);
+  }
+  return different;
+}
+
+void replay(std::size_t blocks_a_form) {
+  const std::vector<ReplayJob> jobs = replay_jobs(blocks_a_form);
+  CHECK(jobs.size() >= std::size(kDigestForms) * blocks_a_form);  // the H200's file holds every form
+  CHECK(blocks_that_differ(jobs) == std::vector<std::string>{});
 }
 
 }  // namespace
