@@ -100,15 +100,16 @@ int compute_capability(Arch arch) { return row_of(arch).device.compute_capabilit
 
 std::optional<Arch> arch_for_device(int cc) {
   std::optional<Arch> best;
-  for (const Arch arch : {Arch::kSm80, Arch::kSm86, Arch::kSm89, Arch::kSm90, Arch::kSm100, Arch::kSm103, Arch::kSm120})
+  for (const Arch arch : {Arch::kSm80, Arch::kSm86, Arch::kSm89, Arch::kSm90, Arch::kSm90a, Arch::kSm100, Arch::kSm103, Arch::kSm120})
     if (runs_on(arch, cc)) best = arch;
   return best;
 }
 
+bool is_specific(Arch arch) { return to_text(arch).back() == 'a'; }
+
 bool runs_on(Arch target, int device_cc) {
-  const bool is_specific = to_text(target).back() == 'a';
   const int target_cc = compute_capability(target);
-  if (is_specific) return target_cc == device_cc;
+  if (is_specific(target)) return target_cc == device_cc;
   return target_cc / 10 == device_cc / 10 && target_cc <= device_cc;
 }
 

@@ -20,8 +20,10 @@ std::optional<Arch> arch_from_text(std::string_view text);
 const std::vector<Arch>& all_arches();
 /// Compute capability times 10: 80, 90, 120; the 'a' variants give the same number.
 int compute_capability(Arch arch);
-/// The target for a device of this compute capability (major*10+minor) that every template accepts, if we know it.
+/// The target for a device of this compute capability (major*10+minor), if we know it: the one with the most instructions.
 std::optional<Arch> arch_for_device(int compute_capability);
+/// Whether the arch has instructions of its own that no later one keeps ("sm_90a").
+bool is_specific(Arch arch);
 /// Whether a cubin for `target` loads on a device of `device_cc` (same major, device minor at least; 'a' only the same).
 bool runs_on(Arch target, int device_cc);
 

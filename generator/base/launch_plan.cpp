@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kFieldKinds[] = {"tensor", "workspace", "int32", "int64", "scalar"};
+constexpr std::string_view kFieldKinds[] = {"tensor", "workspace", "int32", "int64", "scalar", "tensor_map"};
 constexpr std::string_view kRoles[] = {"in", "out", "inout"};
 
 json exprs_to_json(const auto& exprs) {
@@ -68,8 +68,29 @@ json field_to_json(const PlanField& field) {
       out["source"] = field.source;
       out["dtype"] = to_text(field.scalar_dtype);
       break;
+    case PlanField::Kind::kTensorMap:
+      out["source"] = field.source;
+      out["map"] = {{"dtype", to_text(field.map.dtype)},
+                    {"extents", exprs_to_json(field.map.extents)},
+                    {"strides_bytes", exprs_to_json(field.map.strides_bytes)},
+                    {"box", exprs_to_json(field.map.box)},
+                    {"swizzle_bytes", field.map.swizzle_bytes.to_text()}};
+      break;
   }
   return out;
+}
+
+PlanTensorMap map_from(const json& in) {
+  PlanTensorMap map;
+  map.dtype = dtype_from(in.at("dtype"));
+  map.extents = expr_list_from(in.at("extents"));
+  map.strides_bytes = expr_list_from(in.at("strides_bytes"));
+  map.box = expr_list_from(in.at("box"));
+  map.swizzle_bytes = expr_from(in.at("swizzle_bytes"));
+  if (map.extents.empty() || map.extents.size() > 5 || map.box.size() != map.extents.size() ||
+      map.strides_bytes.size() + 1 != map.extents.size())
+    throw BadPlan{"a tensor map has one to five dimensions, a box of as many and one stride less"};
+  return map;
 }
 
 PlanField field_from(const json& in) {
@@ -79,6 +100,7 @@ PlanField field_from(const json& in) {
   if (in.contains("source")) field.source = in.at("source").get<std::string>();
   if (in.contains("value")) field.value = expr_from(in.at("value"));
   if (in.contains("dtype")) field.scalar_dtype = dtype_from(in.at("dtype"));
+  if (field.kind == PlanField::Kind::kTensorMap) field.map = map_from(in.at("map"));
   return field;
 }
 
@@ -115,6 +137,16 @@ PlanLaunch launch_from(const json& in) {
 }  // namespace
 
 std::string_view to_text(TensorRole role) { return kRoles[static_cast<int>(role)]; }
+
+std::vector<IntExpr> expressions_of(const PlanField& field) {
+  if (field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64) return {field.value};
+  if (field.kind != PlanField::Kind::kTensorMap) return {};
+  std::vector<IntExpr> all = field.map.extents;
+  all.insert(all.end(), field.map.strides_bytes.begin(), field.map.strides_bytes.end());
+  all.insert(all.end(), field.map.box.begin(), field.map.box.end());
+  all.push_back(field.map.swizzle_bytes);
+  return all;
+}
 
 nlohmann::json to_json(const LaunchPlan& plan) {
   json out = {{"dims", plan.dims},           {"tensors", json::array()},     {"scalars", json::array()},

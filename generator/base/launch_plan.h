@@ -41,15 +41,27 @@ struct PlanWorkspace {
   bool is_zeroed_once = false;  ///< zero before the first launch; the kernel leaves it zero again
 };
 
+/// A tensor as boxes that TMA copies: what cuTensorMapEncodeTiled is told. Dimension 0 is innermost and contiguous.
+struct PlanTensorMap {
+  DType dtype = DType::kF16;
+  std::vector<IntExpr> extents;        ///< elements; one to five dimensions
+  std::vector<IntExpr> strides_bytes;  ///< of dimensions 1 and up
+  std::vector<IntExpr> box;            ///< elements, one for each dimension
+  IntExpr swizzle_bytes;               ///< 0, 32, 64 or 128
+};
+
 /// One field of a kernel parameter. A parameter with several fields is a struct with C layout (natural alignment).
 struct PlanField {
-  enum class Kind { kTensor = 0, kWorkspace = 1, kInt32 = 2, kInt64 = 3, kScalar = 4 };
+  enum class Kind { kTensor = 0, kWorkspace = 1, kInt32 = 2, kInt64 = 3, kScalar = 4, kTensorMap = 5 };
   Kind kind = Kind::kInt64;
   std::string name;                  ///< name in the kernel source, for the reader
-  std::string source;                ///< kTensor, kWorkspace: which one; kScalar: the scalar's name
+  std::string source;                ///< kTensor, kTensorMap, kWorkspace: which one; kScalar: the scalar's name
   IntExpr value;                     ///< kInt32, kInt64
   DType scalar_dtype = DType::kF32;  ///< kScalar: type in the kernel
+  PlanTensorMap map = {};            ///< kTensorMap: 128 bytes, aligned to 64
 };
+/// Every expression of a field.
+std::vector<IntExpr> expressions_of(const PlanField& field);
 struct PlanParameter {
   std::string name;
   std::vector<PlanField> fields;

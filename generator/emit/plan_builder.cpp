@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kWorkspace = "workspace:";
 constexpr std::string_view kZeroedWorkspace = "workspace_zeroed:";
+constexpr std::string_view kTensorMapSuffix = "_map";  // of a kernel parameter: the tensor map of the operand before it
+constexpr int kMaxTensorMapRank = 5;
 
 class PlanBuilder {
  public:
@@ -60,11 +62,16 @@ class PlanBuilder {
     return result;
   }
 
-  Result<IntExpr> launch_quantity(const std::string& name, std::int64_t fallback) const {
+  const Quantity* find_quantity(const std::string& name) const {
     const auto found =
         std::find_if(info_.launch.begin(), info_.launch.end(), [&](const Quantity& quantity) { return quantity.name == name; });
-    if (found == info_.launch.end()) return IntExpr(fallback);
-    return closed(found->expression, name);
+    return found == info_.launch.end() ? nullptr : &*found;
+  }
+
+  Result<IntExpr> launch_quantity(const std::string& name, std::int64_t fallback) const {
+    const Quantity* quantity = find_quantity(name);
+    if (quantity == nullptr) return IntExpr(fallback);
+    return closed(quantity->expression, name);
   }
 
   Status add_constraints() {
@@ -133,11 +140,46 @@ class PlanBuilder {
     return field;
   }
 
+  /// A parameter "A_map" of type TensorMap: LAUNCH("tensor_map:A_map:extent_0"), stride_1 (bytes), box_0, swizzle ... describe it.
+  Result<PlanField> tensor_map_field(const KernelParameter& parameter) const {
+    const std::string operand_name =
+        parameter.name.substr(0, parameter.name.size() - std::min(parameter.name.size(), kTensorMapSuffix.size()));
+    const auto operand = request_.match->operands.find(operand_name);
+    if (!parameter.name.ends_with(kTensorMapSuffix) || operand == request_.match->operands.end())
+      return unfilled(parameter.name, parameter.type);
+    PlanField field;
+    field.kind = PlanField::Kind::kTensorMap;
+    field.name = parameter.name;
+    field.source = operand->second.tensor;
+    field.map.dtype = operand->second.dtype;
+    const std::string prefix = "tensor_map:" + parameter.name + ":";
+    for (int i = 0; i < kMaxTensorMapRank; ++i) {
+      if (find_quantity(fmt::format("{}extent_{}", prefix, i)) == nullptr) break;
+      const auto add = [&](const char* what, std::vector<IntExpr>& list) -> Status {
+        const std::string name = fmt::format("{}{}_{}", prefix, what, i);
+        if (find_quantity(name) == nullptr)
+          return fail(Stage::kEmit, Code::kInternal, fmt::format("{}: LAUNCH(\"{}\") is missing", info_.name, name));
+        KW_TRY(IntExpr expression, launch_quantity(name, 0));
+        list.push_back(std::move(expression));
+        return {};
+      };
+      KW_TRY_VOID(add("extent", field.map.extents));
+      if (i > 0) KW_TRY_VOID(add("stride", field.map.strides_bytes));
+      KW_TRY_VOID(add("box", field.map.box));
+    }
+    if (field.map.extents.empty()) return unfilled(parameter.name, parameter.type);
+    KW_TRY(field.map.swizzle_bytes, launch_quantity(prefix + "swizzle", 0));
+    return field;
+  }
+
   Result<PlanParameter> fill(const KernelParameter& parameter) const {
     PlanParameter result;
     result.name = parameter.name;
     if (parameter.name == "epilogue") {
       result.fields = *request_.epilogue_fields;
+    } else if (parameter.type == "TensorMap" || parameter.type == "const TensorMap") {
+      KW_TRY(PlanField field, tensor_map_field(parameter));
+      result.fields.push_back(std::move(field));
     } else if (parameter.is_pointer) {
       KW_TRY(PlanField field, pointer_field(parameter));
       result.fields.push_back(std::move(field));

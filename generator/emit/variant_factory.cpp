@@ -125,6 +125,8 @@ struct VariantFactory::Impl {
 
 Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch) {
   const std::optional<Arch> least = arch_from_text(info.min_arch);
+  if (least && is_specific(*least) && arch != *least)
+    return refused(info, fmt::format("needs {}, the target is {}", info.min_arch, to_text(arch)));
   if (least && compute_capability(arch) < compute_capability(*least)) {
     return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
   }

@@ -26,6 +26,7 @@ constexpr double kStepSyncClocks = 50;         // barrier and first fragment loa
 constexpr double kCopyInstructionClocks = 4;   // a warp-level copy of 16 bytes a lane, in the load-store unit
 constexpr double kEpilogueClocks = 1200;       // reads, conversion and stores of one tile, latency part
 constexpr double kLaunchOverheadUs = 2.0;
+constexpr double kWarpgroupMmaShare = 0.8;         // of wgmma's peak: an H200 lowers its clock under it (875 of 1080 TFLOP/s)
 constexpr double kSplitReduceUs = 1.5;             // the last CTA of a tile waits for its peers and sums
 constexpr double kReservedSmemBytesPerCta = 1024;  // CUDA Programming Guide, compute capability 8.0 and later
 constexpr double kUsableL2Share = 0.6;             // outputs and the other operand take the rest
@@ -73,7 +74,7 @@ struct Numbers {
   double threads, smem_bytes, registers, stages, group_m, ctas, k_steps, flops, gmem_bytes, smem_traffic, copy_instructions,
       workspace_bytes;
   double tile_m, tile_n;
-  bool is_tensor_core, is_dominated;
+  bool is_tensor_core, is_warpgroup_mma, is_dominated;
   int math_type_bytes;
 };
 
@@ -120,6 +121,7 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
   n.copy_instructions = get("copy_instructions_per_cta", 0);
   n.workspace_bytes = get("workspace_traffic_bytes", 0);
   n.is_tensor_core = get("is_tensor_core", 0) != 0;
+  n.is_warpgroup_mma = get("is_warpgroup_mma", 0) != 0;
   n.math_type_bytes = static_cast<int>(get("math_type_bytes", 4));
   n.is_dominated = get("is_dominated", 0) != 0;
   return n;
@@ -128,6 +130,7 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
 double math_rate(const Numbers& n, const DeviceLimits& limits) {
   const double f32 = std::max(1.0, limits.fma_f32_flops_per_clock_sm);
   if (!n.is_tensor_core) return n.math_type_bytes >= 8 ? std::max(1.0, limits.fma_f64_flops_per_clock_sm) : f32;
+  if (n.is_warpgroup_mma) return std::max(1.0, limits.peak_16bit_flops_per_clock_sm);
   const double rate = n.math_type_bytes >= 4 ? limits.mma_tf32_flops_per_clock_sm : limits.mma_16bit_flops_per_clock_sm;
   return rate > 0 ? rate : f32;
 }
@@ -148,7 +151,11 @@ struct Round {
 
 Round round_clocks(const Numbers& n, double resident, double rate) {
   const double warps = std::ceil(n.threads / 32);
-  const auto share = [&](double num_warps) { return n.is_tensor_core ? tensor_core_share(num_warps) : cuda_core_share(num_warps); };
+  const auto share = [&](double num_warps) {
+    // One warpgroup's wgmma keeps the tensor cores busy as long as its operands are there.
+    if (n.is_warpgroup_mma) return kWarpgroupMmaShare;
+    return n.is_tensor_core ? tensor_core_share(num_warps) : cuda_core_share(num_warps);
+  };
   Round round{};
   round.math = resident * n.flops / (rate * share(resident * warps));
   round.smem = resident * (n.smem_traffic / kSmemBytesPerClockSm + n.copy_instructions * kCopyInstructionClocks);

@@ -29,6 +29,13 @@ LaunchPlan sample_plan() {
                         {{PlanField::Kind::kInt64, "extent_m", "", IntExpr::variable("M"), DType::kF32},
                          {PlanField::Kind::kScalar, "alpha", "alpha", IntExpr(0), DType::kF64}}},
                        {"partial_sums", {{PlanField::Kind::kWorkspace, "partial_sums", "partial_sums", IntExpr(0), DType::kF32}}}};
+  PlanField map{PlanField::Kind::kTensorMap, "A_map", "A", IntExpr(0), DType::kF32};
+  map.map = {DType::kF16,
+             {IntExpr::variable("K"), IntExpr::variable("M")},
+             {IntExpr::variable("A.stride0") * IntExpr(2)},
+             {IntExpr(64), IntExpr(128)},
+             IntExpr(128)};
+  launch.parameters.push_back({"A_map", {map}});
   plan.launches = {launch};
   return plan;
 }
@@ -49,6 +56,10 @@ TEST_CASE("a plan with a missing part or an unknown word is refused, not half re
   json = to_json(sample_plan());
   json["tensors"][0]["dtype"] = "f17";
   CHECK(launch_plan_from_json(json).error().message == "launch plan: unknown dtype 'f17'");
+  json = to_json(sample_plan());
+  json["launches"][0]["parameters"][3]["fields"][0]["map"]["box"].push_back("1");
+  CHECK(launch_plan_from_json(json).error().message ==
+        "launch plan: a tensor map has one to five dimensions, a box of as many and one stride less");
 }
 
 TEST_CASE("a broken constraint is named with the part that is false and its numbers") {

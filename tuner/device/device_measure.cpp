@@ -70,7 +70,7 @@ CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& j
   KW_CUDA_TRY(kernel.module, tasks.modules.get(job.cubin));
   KW_CUDA_TRY(kernel.written, make_written_buffers(device, job, tensors, AlignMode::kAllocator));
   for (std::size_t set = 0; set < tasks.measure_inputs.num_sets(); ++set) {
-    LaunchPointers pointers = pointers_of(kernel.written, tasks.measure_inputs, set, tensors);
+    LaunchPointers pointers = pointers_of(device.driver, kernel.written, tasks.measure_inputs, set, tensors);
     if (outputs_of != nullptr) {
       for (const auto& [name, buffer] : outputs_of->outputs) pointers.tensors[name] = buffer.data();
     }

@@ -62,7 +62,7 @@ CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const Ker
                                                 AlignMode mode);
 /// The first damaged guard of any buffer, in words; empty when all are whole.
 CudaResult<std::string> first_damage(const WrittenBuffers& written, const ProblemInputs* inputs, const std::vector<TensorStorage>& tensors);
-LaunchPointers pointers_of(const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
+LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
                            const std::vector<TensorStorage>& tensors);
 
 /// Makes the inputs of a job's problem; the slow part of a new problem, under its own time limit.

@@ -151,9 +151,10 @@ CudaResult<std::string> first_damage(const WrittenBuffers& written, const Proble
   return std::string();
 }
 
-LaunchPointers pointers_of(const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
+LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
                            const std::vector<TensorStorage>& tensors) {
   LaunchPointers pointers;
+  pointers.encode_tensor_map = tensor_map_encoder(driver);
   for (const TensorStorage& tensor : tensors) {
     pointers.tensors[tensor.name] = tensor.is_read() ? inputs.buffer(set, tensor.name).data() : written.outputs.at(tensor.name).data();
   }
@@ -172,7 +173,8 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
   KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   KW_CUDA_TRY_VOID(tasks.verify_inputs.prepare(tensors, fills, 1));
   KW_CUDA_TRY(const WrittenBuffers written, make_written_buffers(device, job, tensors, AlignMode::kExact));
-  KW_DEVICE_TRY(const std::vector<EvaluatedLaunch> launches, evaluate_launches(job, pointers_of(written, tasks.verify_inputs, 0, tensors)));
+  KW_DEVICE_TRY(const std::vector<EvaluatedLaunch> launches,
+                evaluate_launches(job, pointers_of(device.driver, written, tasks.verify_inputs, 0, tensors)));
   KW_CUDA_TRY(const std::shared_ptr<LoadedModule> module, tasks.modules.get(job.cubin));
   KW_CUDA_TRY(const auto first_results, run_twice(tasks, *module, launches, written, tensors));
 

@@ -59,6 +59,7 @@ std::string resolve(void* library, DriverApi& api) {
   resolver.need(api.event_create, "cuEventCreate").need(api.event_destroy, "cuEventDestroy_v2").need(api.event_record, "cuEventRecord");
   resolver.need(api.event_synchronize, "cuEventSynchronize").need(api.event_elapsed_ms, "cuEventElapsedTime");
   resolver.want(api.function_parameter, "cuFuncGetParamInfo");
+  resolver.want(api.tensor_map_encode, "cuTensorMapEncodeTiled");
   return resolver.missing();
 }
 

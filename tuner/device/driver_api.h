@@ -93,6 +93,9 @@ struct DriverApi {
   int (*module_function)(CudaFunction*, CudaModule, const char*);
   int (*function_set_attribute)(CudaFunction, int, int);
   int (*function_parameter)(CudaFunction, std::size_t, std::size_t*, std::size_t*);  ///< null before driver 550
+  /// map, data type, rank, address, extents, strides, box, element strides, interleave, swizzle, L2 promotion, fill
+  int (*tensor_map_encode)(void*, int, unsigned int, DevicePointer, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
+                           const std::uint32_t*, int, int, int, int);
   int (*launch)(const CudaLaunchConfig*, CudaFunction, void**, void**);
   int (*stream_create)(CudaStream*, unsigned int);
   int (*stream_synchronize)(CudaStream);

@@ -38,6 +38,35 @@ Error plan_error(const KernelJob& job, const std::string& what) {
   return Error{Stage::kDevice, Code::kInternal, fmt::format("{}: launch plan: {}", job.label, what), {}, {}};
 }
 
+Result<std::vector<std::uint64_t>> evaluate_list(const std::vector<IntExpr>& expressions, const IntBindings& bindings) {
+  std::vector<std::uint64_t> values;
+  for (const IntExpr& expression : expressions) {
+    KW_TRY(const std::int64_t value, expression.evaluate(bindings));
+    values.push_back(static_cast<std::uint64_t>(value));
+  }
+  return values;
+}
+
+Status pack_tensor_map(const KernelJob& job, const PlanField& field, const LaunchPointers& pointers, const IntBindings& bindings,
+                       Packer& packer) {
+  const auto found = pointers.tensors.find(field.source);
+  if (found == pointers.tensors.end())
+    return fail(plan_error(job, fmt::format("field {}: no pointer named '{}'", field.name, field.source)));
+  if (!pointers.encode_tensor_map) return fail(plan_error(job, fmt::format("field {}: nothing encodes tensor maps here", field.name)));
+  EvaluatedTensorMap map;
+  map.dtype = field.map.dtype;
+  map.address = found->second;
+  KW_TRY(map.extents, evaluate_list(field.map.extents, bindings));
+  KW_TRY(map.strides_bytes, evaluate_list(field.map.strides_bytes, bindings));
+  KW_TRY(const std::vector<std::uint64_t> box, evaluate_list(field.map.box, bindings));
+  for (const std::uint64_t extent : box) map.box.push_back(static_cast<std::uint32_t>(extent));
+  KW_TRY(const std::int64_t swizzle_bytes, field.map.swizzle_bytes.evaluate(bindings));
+  map.swizzle_bytes = static_cast<int>(swizzle_bytes);
+  KW_TRY(const TensorMapBytes bytes, pointers.encode_tensor_map(map));
+  packer.add(bytes.data(), bytes.size());
+  return {};
+}
+
 Status pack_field(const KernelJob& job, const PlanField& field, const LaunchPointers& pointers, const IntBindings& bindings,
                   Packer& packer) {
   switch (field.kind) {
@@ -70,6 +99,8 @@ Status pack_field(const KernelJob& job, const PlanField& field, const LaunchPoin
       packer.add(bytes, static_cast<std::size_t>(size_bytes(field.scalar_dtype)));
       return {};
     }
+    case PlanField::Kind::kTensorMap:
+      return pack_tensor_map(job, field, pointers, bindings, packer);
   }
   return fail(plan_error(job, fmt::format("field {}: unknown kind", field.name)));
 }

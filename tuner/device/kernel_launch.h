@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,9 +15,25 @@
 
 namespace kw::tuner {
 
+/// A plan's tensor map with its expressions evaluated.
+struct EvaluatedTensorMap {
+  DType dtype = DType::kF16;
+  DevicePointer address = 0;
+  std::vector<std::uint64_t> extents, strides_bytes;  ///< strides of dimensions 1 and up
+  std::vector<std::uint32_t> box;
+  int swizzle_bytes = 0;
+};
+inline constexpr std::size_t kTensorMapBytes = 128;
+using TensorMapBytes = std::array<std::byte, kTensorMapBytes>;
+/// The driver's encoder, or the simulator's.
+using EncodeTensorMap = std::function<Result<TensorMapBytes>(const EvaluatedTensorMap&)>;
+/// By cuTensorMapEncodeTiled. Error: the driver refuses it, or is too old to know it.
+EncodeTensorMap tensor_map_encoder(const DriverApi& driver);
+
 /// What a plan's names stand for at one launch.
 struct LaunchPointers {
   std::map<std::string, DevicePointer> tensors, workspaces;
+  EncodeTensorMap encode_tensor_map = {};  ///< needed for plans with tensor maps
 };
 
 /// One evaluated launch, without a device: testable anywhere.
@@ -29,7 +46,7 @@ struct EvaluatedLaunch {
 };
 
 /// Launches with an empty grid are left out (nothing to do). Errors: an expression that does not evaluate, a name without a pointer,
-/// a grid or block outside the hardware's limits.
+/// a tensor map that the encoder refuses, a grid or block outside the hardware's limits.
 Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, const LaunchPointers& pointers);
 /// Bytes of the plan's workspaces on this problem, by name.
 Result<std::map<std::string, std::size_t>> workspace_bytes(const KernelJob& job);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
+#include "simulator/tensor/tensor_map.h"
 #include "tuner/device/compare_output.h"
 #include "tuner/device/kernel_launch.h"
 #include "tuner/verify/random_input.h"
@@ -52,6 +54,37 @@ Result<Buffers> make_buffers(simulate::Simulation& simulation, const KernelJob& 
     KW_TRY(buffers.workspaces[workspace.name], simulation.allocate({.name = workspace.name, .num_bytes = num_bytes, .role = role}));
   }
   return buffers;
+}
+
+Result<TensorMapBytes> encode_simulated(const EvaluatedTensorMap& map) {
+  simulate::TensorMap encoded;
+  switch (map.dtype) {
+    case DType::kF16:
+      encoded.type = simulate::TensorMapType::kF16;
+      break;
+    case DType::kBF16:
+      encoded.type = simulate::TensorMapType::kBF16;
+      break;
+    case DType::kF32:
+      encoded.type = simulate::TensorMapType::kF32;
+      break;
+    default:
+      return fail(Stage::kVerify, Code::kNotSupported, fmt::format("tensor map of {}: TMA has no such element type", to_text(map.dtype)));
+  }
+  encoded.rank = static_cast<int>(map.extents.size());
+  encoded.global_address = map.address;
+  std::copy(map.extents.begin(), map.extents.end(), encoded.extents.begin());
+  std::copy(map.strides_bytes.begin(), map.strides_bytes.end(), encoded.strides_bytes.begin());
+  std::copy(map.box.begin(), map.box.end(), encoded.box.begin());
+  encoded.swizzle = map.swizzle_bytes == 128  ? simulate::TensorMapSwizzle::k128B
+                    : map.swizzle_bytes == 64 ? simulate::TensorMapSwizzle::k64B
+                    : map.swizzle_bytes == 32 ? simulate::TensorMapSwizzle::k32B
+                                              : simulate::TensorMapSwizzle::kNone;
+  KW_TRY(const auto bytes, simulate::encode_tensor_map(encoded));
+  TensorMapBytes result;
+  static_assert(sizeof bytes == sizeof result);
+  std::memcpy(result.data(), bytes.data(), sizeof result);
+  return result;
 }
 
 /// Runs the plan's launches; false when one did not end.
@@ -148,6 +181,7 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
   for (int time = 0; time < 2; ++time) {
     KW_TRY(const Buffers buffers, make_buffers(simulations[time], job, tensors, inputs));
     LaunchPointers pointers;
+    pointers.encode_tensor_map = encode_simulated;
     for (const auto& [name, address] : buffers.tensors) pointers.tensors[name] = address;
     for (const auto& [name, address] : buffers.workspaces) pointers.workspaces[name] = address;
     KW_TRY(const std::vector<EvaluatedLaunch> launches, evaluate_launches(job, pointers));

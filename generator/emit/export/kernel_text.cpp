@@ -62,9 +62,25 @@ std::string field_value(const PlanField& field) {
     case PlanField::Kind::kInt64:
       return cpp_text(field.value);
     case PlanField::Kind::kScalar:
+    case PlanField::Kind::kTensorMap:
       return "arguments." + safe_name(field.source);
   }
   return "0";
+}
+
+/// CUtensorMapDataType of the CUDA Driver API. TMA copies 16-bit floats as they are.
+int tensor_map_type(DType dtype) { return dtype == DType::kF16 ? 6 : dtype == DType::kBF16 ? 9 : dtype == DType::kF64 ? 8 : 7; }
+
+std::string list_text(const std::vector<IntExpr>& expressions) {
+  std::vector<std::string> texts;
+  for (const IntExpr& expression : expressions) texts.push_back(cpp_text(expression));
+  return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
+std::string set_tensor_map_text(const std::string& target, const PlanField& field) {
+  return fmt::format("    if (const cudaError_t error = set_tensor_map({}, {}, {}, {}, {}, {}, {}); error != cudaSuccess) return error;\n",
+                     target, tensor_map_type(field.map.dtype), field_value(field), list_text(field.map.extents),
+                     list_text(field.map.strides_bytes), list_text(field.map.box), cpp_text(field.map.swizzle_bytes));
 }
 
 std::string set_parameter_text(const PlanParameter& parameter) {
@@ -72,6 +88,10 @@ std::string set_parameter_text(const PlanParameter& parameter) {
   const bool is_plain = parameter.fields.size() == 1 && (parameter.fields[0].name == parameter.name || parameter.fields[0].name.empty());
   std::string text;
   for (const PlanField& field : parameter.fields) {
+    if (field.kind == PlanField::Kind::kTensorMap) {
+      text += set_tensor_map_text(target, field);
+      continue;
+    }
     text += fmt::format("    set({}{}, {});\n", target, is_plain ? "" : "." + field.name, field_value(field));
   }
   return text;
@@ -120,7 +140,8 @@ std::string launch_text(const ExportModel& model, const UniqueKernel& unique) {
     used.push_back(launch.dynamic_smem_bytes);
     for (const PlanParameter& parameter : launch.parameters) {
       for (const PlanField& field : parameter.fields) {
-        if (field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64) used.push_back(field.value);
+        const std::vector<IntExpr> of_field = expressions_of(field);
+        used.insert(used.end(), of_field.begin(), of_field.end());
       }
     }
     launches += one_launch_text(unique, launch);

@@ -30,7 +30,10 @@ std::vector<IntExpr> all_expressions(const LaunchPlan& plan) {
     all.insert(all.end(), launch.cluster.begin(), launch.cluster.end());
     all.push_back(launch.dynamic_smem_bytes);
     for (const PlanParameter& parameter : launch.parameters) {
-      for (const PlanField& field : parameter.fields) all.push_back(field.value);
+      for (const PlanField& field : parameter.fields) {
+        const std::vector<IntExpr> of_field = expressions_of(field);
+        all.insert(all.end(), of_field.begin(), of_field.end());
+      }
     }
   }
   return all;

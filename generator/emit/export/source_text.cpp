@@ -231,20 +231,35 @@ std::string public_functions_text(const ExportModel& model) {
          fmt::format("  return kernel->launch(v, arguments, stream) == cudaSuccess ? {0}Status::kOk : {0}Status::kCudaError;\n}}\n", type);
 }
 
+bool uses_tensor_maps(const ExportModel& model) {
+  for (const UniqueKernel& unique : model.kernels) {
+    for (const PlanLaunch& launch : unique.kernel->plan.launches) {
+      for (const PlanParameter& parameter : launch.parameters) {
+        for (const PlanField& field : parameter.fields) {
+          if (field.kind == PlanField::Kind::kTensorMap) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string source_text(const ExportModel& model) {
   std::string text = banner_text(model, model.op + ".cu", "kernels, launchers and dispatcher");
   text += fmt::format(
-      "#include \"{}.h\"\n\n#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n\n#include "
+      "#include \"{}.h\"\n\n{}#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n\n#include "
       "<cuda_runtime.h>\n\n",
-      model.op);
+      model.op, uses_tensor_maps(model) ? "#include <algorithm>\n" : "");
   text += fmt::format("namespace {}_export {{\n\n", model.op);
   std::set<std::string> printed;
   for (const UniqueKernel& unique : model.kernels) {
     if (printed.insert(unique.scope).second) text += scoped_source_text(unique) + "\n";
   }
-  text += body_of(kLaunchSupport) + "\n" + variables_text(model) + "\n";
+  text += body_of(kLaunchSupport) + "\n";
+  if (uses_tensor_maps(model)) text += body_of(kTensorMapSupport) + "\n";
+  text += variables_text(model) + "\n";
   printed.clear();
   for (const UniqueKernel& unique : model.kernels) {
     if (printed.insert(unique.scope).second) text += kernel_functions_text(model, unique) + "\n";

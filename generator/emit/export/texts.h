@@ -5,6 +5,7 @@
 namespace kw::generator {
 
 extern const char* const kLaunchSupport;
+extern const char* const kTensorMapSupport;
 extern const char* const kTestSupport;
 
 }  // namespace kw::generator

@@ -91,6 +91,37 @@ TEST_CASE("a number too large for its field, an unknown tensor and a missing sca
   CHECK(evaluate_launches(job, pointers).error().message.find("'beta'") != std::string::npos);
 }
 
+TEST_CASE("a tensor map is encoded from its evaluated expressions, and an encoder's refusal is handed on") {
+  KernelJob job = test::sample_job("k");
+  PlanField map = field(Kind::kTensorMap, "x", {});
+  map.map = {
+      DType::kF16, {IntExpr::variable("n"), IntExpr(3)}, {IntExpr::variable("n") * IntExpr(2)}, {IntExpr(64), IntExpr(8)}, IntExpr(128)};
+  job.plan.launches[0].parameters = {{"x_map", {map}}};
+  LaunchPointers pointers{.tensors = {{"x", 0x1000}, {"y", 1}}, .workspaces = {}};
+  CHECK(evaluate_launches(job, pointers).error().message.find("nothing encodes tensor maps here") != std::string::npos);
+  EvaluatedTensorMap seen;
+  pointers.encode_tensor_map = [&](const EvaluatedTensorMap& asked) -> Result<TensorMapBytes> {
+    seen = asked;
+    TensorMapBytes bytes{};
+    bytes[127] = std::byte{7};
+    return bytes;
+  };
+  const auto launches = evaluate_launches(job, pointers);
+  REQUIRE(launches.has_value());
+  const std::uint64_t n = static_cast<std::uint64_t>(job.problem.dims.at("n"));
+  CHECK(seen.address == 0x1000);
+  CHECK(seen.extents == std::vector<std::uint64_t>{n, 3});
+  CHECK(seen.strides_bytes == std::vector<std::uint64_t>{2 * n});
+  CHECK(seen.box == std::vector<std::uint32_t>{64, 8});
+  CHECK(seen.swizzle_bytes == 128);
+  REQUIRE(launches->front().parameters[0].size() == kTensorMapBytes);
+  CHECK(launches->front().parameters[0][127] == std::byte{7});
+  pointers.encode_tensor_map = [](const EvaluatedTensorMap&) -> Result<TensorMapBytes> {
+    return fail(Stage::kDevice, Code::kDevice, "no such box");
+  };
+  CHECK(evaluate_launches(job, pointers).error().message == "no such box");
+}
+
 TEST_CASE("a job, its fills and its samples survive the way to the worker") {
   KernelJob job = test::sample_job("k");
   job.cubin = std::string("\0cubin", 6);

@@ -1,0 +1,229 @@
+// Rules, launch and estimates of gemm_sm90_tma_wgmma: which configs are legal for which problem, how a kernel is launched, and what the
+// analytic model counts. Part of gemm/gemm_sm90_tma_wgmma.cuh, which defines Config before it includes this file.
+// Contract: a RULE that is false refuses the config by its name (docs/adding-a-template.md). SPDX-License-Identifier: Apache-2.0
+
+// ---- Rules on the config ------------------------------------------------------------------------------------------------------
+
+RULE("arch_is_sm_90", "wgmma and setmaxnreg are instructions of sm_90a alone")
+__host__ __device__ constexpr bool arch_is_sm_90() { return DeviceLimits::arch == 90; }
+
+RULE("element_types", "A and B are of one 16-bit float type; sums are f32")
+__host__ __device__ constexpr bool element_types() {
+  return Config::HAS_ONE_OPERAND_TYPE && Config::OPERANDS_ARE_FLOAT && Config::SUMS_ARE_FLOAT && sizeof(Config::Accumulator) == 4 &&
+         sizeof(Config::ElementA) == 2;
+}
+
+RULE("a_has_contiguous_axis", "A must be contiguous along k or m")
+__host__ __device__ constexpr bool a_has_contiguous_axis() { return Config::A_IS_K_CONTIGUOUS || Config::A_IS_M_CONTIGUOUS; }
+
+RULE("b_has_contiguous_axis", "B must be contiguous along k or n")
+__host__ __device__ constexpr bool b_has_contiguous_axis() { return Config::B_IS_K_CONTIGUOUS || Config::B_IS_N_CONTIGUOUS; }
+
+RULE("consumer_rows", "each consumer multiplies 64 or 128 rows")
+__host__ __device__ constexpr bool consumer_rows() {
+  return Config::kConsumerRows * Config::kConsumersPerTile == Config::BLOCK_M &&
+         (Config::kConsumerRows == 64 || Config::kConsumerRows == 128);
+}
+
+RULE("pingpong_has_two", "the ping-pong schedule alternates between two consumers")
+__host__ __device__ constexpr bool pingpong_has_two() { return !Config::IS_PINGPONG || Config::CONSUMERS == 2; }
+
+RULE("panels_fill_tiles", "the extents of a tile along its contiguous axis are multiples of SWIZZLE_BYTES")
+__host__ __device__ constexpr bool panels_fill_tiles() {
+  return Config::kContiguousA * 2 % Config::SWIZZLE_BYTES == 0 && Config::kContiguousB * 2 % Config::SWIZZLE_BYTES == 0;
+}
+
+RULE("widest_swizzle", "SWIZZLE_BYTES is the widest that fills the tiles: a narrower one costs more copies and more bank conflicts")
+__host__ __device__ constexpr bool widest_swizzle() {
+  return Config::SWIZZLE_BYTES == 128 || Config::kContiguousA * 2 % (2 * Config::SWIZZLE_BYTES) != 0 ||
+         Config::kContiguousB * 2 % (2 * Config::SWIZZLE_BYTES) != 0;
+}
+
+RULE("cluster_fits", "a cluster has at most 4 CTAs")
+__host__ __device__ constexpr bool cluster_fits() { return Config::CLUSTER_M * Config::CLUSTER_N <= 4; }
+
+RULE("multicast_parts", "each CTA of a cluster copies whole groups of 8 lines for its peers, at most 256 a box")
+__host__ __device__ constexpr bool multicast_parts() {
+  return Config::kLinesA % (8 * Config::CLUSTER_N) == 0 && Config::kLinesB % (8 * Config::CLUSTER_M) == 0;
+}
+
+/// Adding up the splits keeps loads of other splits in flight.
+__host__ __device__ constexpr int registers_needed() { return Config::kSums + 48 + (Config::SPLIT_K > 1 ? 64 : 0); }
+
+RULE("registers_fit", "the sums and addresses of a consumer must fit the registers that the producer leaves it")
+__host__ __device__ constexpr bool registers_fit() { return registers_needed() <= Config::kConsumerRegisters; }
+
+RULE("sums_fit", "a consumer thread holds at least 32 sums: fewer leave wgmma waiting for its barriers")
+__host__ __device__ constexpr bool sums_fit() { return Config::kSums >= 32; }
+
+__host__ __device__ constexpr long long smem_bytes() {
+  return static_cast<long long>(Config::STAGES) * Config::kStageBytes + 16 * Config::STAGES;
+}
+
+RULE("smem_fits", "the stages and their barriers must fit one CTA's shared memory")
+__host__ __device__ constexpr bool smem_fits() { return smem_bytes() <= DeviceLimits::max_smem_bytes; }
+
+// ---- Rules on the problem: what cuTensorMapEncodeTiled takes (CUDA Driver API) ------------------------------------------------------
+
+RULE("a_is_aligned", "TMA needs A's pointer and its row and batch strides to be multiples of 16 bytes")
+__host__ __device__ constexpr bool a_is_aligned(long long extent_b, long long A_stride_b, long long A_stride_m, long long A_stride_k,
+                                                long long A_align) {
+  return A_align % 16 == 0 && (Config::A_IS_K_CONTIGUOUS ? A_stride_m : A_stride_k) % 8 == 0 && (extent_b <= 1 || A_stride_b % 8 == 0);
+}
+
+RULE("b_is_aligned", "TMA needs B's pointer and its row and batch strides to be multiples of 16 bytes")
+__host__ __device__ constexpr bool b_is_aligned(long long extent_b, long long B_stride_b, long long B_stride_n, long long B_stride_k,
+                                                long long B_align) {
+  return B_align % 16 == 0 && (Config::B_IS_K_CONTIGUOUS ? B_stride_n : B_stride_k) % 8 == 0 && (extent_b <= 1 || B_stride_b % 8 == 0);
+}
+
+RULE("strides_fit", "TMA's strides are below 2^40 bytes")
+__host__ __device__ constexpr bool strides_fit(long long A_stride_b, long long A_stride_m, long long A_stride_k, long long B_stride_b,
+                                               long long B_stride_n, long long B_stride_k) {
+  return A_stride_b < 549755813888 && A_stride_m < 549755813888 && A_stride_k < 549755813888 && B_stride_b < 549755813888 &&
+         B_stride_n < 549755813888 && B_stride_k < 549755813888;
+}
+
+RULE("extents_fit", "K is at least 1, and no extent is above 2^30")
+__host__ __device__ constexpr bool extents_fit(long long extent_b, long long extent_m, long long extent_n, long long extent_k) {
+  return extent_k >= 1 && extent_b <= 1073741824 && extent_m <= 1073741824 && extent_n <= 1073741824 && extent_k <= 1073741824;
+}
+
+RULE("split_k_has_work", "every one of the SPLIT_K parts gets at least one block of k")
+__host__ __device__ constexpr bool split_k_has_work(long long extent_k) {
+  return Config::SPLIT_K == 1 || k_blocks_per_split(extent_k) * (Config::SPLIT_K - 1) < k_blocks(extent_k);
+}
+
+// ---- Launch -----------------------------------------------------------------------------------------------------------------
+
+/// Output tiles of all clusters, those that reach over the edge too.
+__host__ __device__ constexpr long long output_tiles(long long extent_b, long long extent_m, long long extent_n) {
+  return cluster_tiles_m(extent_m) * cluster_tiles_n(extent_n) * extent_b * Config::kClusterSize;
+}
+
+/// How many CTAs run at the same time: one on each SM; clusters of four leave about one SM in eleven without a place (H200: 120 of 132).
+__host__ __device__ constexpr long long resident_ctas() {
+  return Config::kClusterSize < 4 ? DeviceLimits::num_sms / Config::kClusterSize * Config::kClusterSize
+                                  : DeviceLimits::num_sms * 10 / 11 / Config::kClusterSize * Config::kClusterSize;
+}
+
+LAUNCH("grid_x")
+__host__ __device__ constexpr long long grid_x(long long extent_b, long long extent_m, long long extent_n) {
+  const long long all = output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;
+  return all < resident_ctas() ? all : resident_ctas();
+}
+LAUNCH("block_x") __host__ __device__ constexpr long long block_x() { return Config::kThreads; }
+LAUNCH("cluster_x") __host__ __device__ constexpr long long cluster_x() { return Config::kClusterSize; }
+LAUNCH("dynamic_smem_bytes") __host__ __device__ constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
+
+// A as a tensor of three dimensions, the contiguous axis, the lines and the batch, in boxes of one part of one panel.
+LAUNCH("tensor_map:A_map:extent_0")
+__host__ __device__ constexpr long long a_map_contiguous(long long extent_m, long long extent_k) {
+  return Config::A_IS_K_CONTIGUOUS ? extent_k : extent_m;
+}
+LAUNCH("tensor_map:A_map:extent_1")
+__host__ __device__ constexpr long long a_map_lines(long long extent_m, long long extent_k) {
+  return Config::A_IS_K_CONTIGUOUS ? extent_m : extent_k;
+}
+LAUNCH("tensor_map:A_map:extent_2") __host__ __device__ constexpr long long a_map_batches(long long extent_b) { return extent_b; }
+LAUNCH("tensor_map:A_map:stride_1")
+__host__ __device__ constexpr long long a_map_line_bytes(long long A_stride_m, long long A_stride_k) {
+  return (Config::A_IS_K_CONTIGUOUS ? A_stride_m : A_stride_k) * 2;
+}
+LAUNCH("tensor_map:A_map:stride_2")
+__host__ __device__ constexpr long long a_map_batch_bytes(long long extent_b, long long A_stride_b) {
+  return extent_b <= 1 ? 16 : A_stride_b * 2;
+}
+LAUNCH("tensor_map:A_map:box_0") __host__ __device__ constexpr long long a_map_box_contiguous() { return Config::SWIZZLE_BYTES / 2; }
+LAUNCH("tensor_map:A_map:box_1")
+__host__ __device__ constexpr long long a_map_box_lines() { return Config::kLinesA / Config::CLUSTER_N; }
+LAUNCH("tensor_map:A_map:box_2") __host__ __device__ constexpr long long a_map_box_batches() { return 1; }
+LAUNCH("tensor_map:A_map:swizzle") __host__ __device__ constexpr long long a_map_swizzle() { return Config::SWIZZLE_BYTES; }
+
+LAUNCH("tensor_map:B_map:extent_0")
+__host__ __device__ constexpr long long b_map_contiguous(long long extent_n, long long extent_k) {
+  return Config::B_IS_K_CONTIGUOUS ? extent_k : extent_n;
+}
+LAUNCH("tensor_map:B_map:extent_1")
+__host__ __device__ constexpr long long b_map_lines(long long extent_n, long long extent_k) {
+  return Config::B_IS_K_CONTIGUOUS ? extent_n : extent_k;
+}
+LAUNCH("tensor_map:B_map:extent_2") __host__ __device__ constexpr long long b_map_batches(long long extent_b) { return extent_b; }
+LAUNCH("tensor_map:B_map:stride_1")
+__host__ __device__ constexpr long long b_map_line_bytes(long long B_stride_n, long long B_stride_k) {
+  return (Config::B_IS_K_CONTIGUOUS ? B_stride_n : B_stride_k) * 2;
+}
+LAUNCH("tensor_map:B_map:stride_2")
+__host__ __device__ constexpr long long b_map_batch_bytes(long long extent_b, long long B_stride_b) {
+  return extent_b <= 1 ? 16 : B_stride_b * 2;
+}
+LAUNCH("tensor_map:B_map:box_0") __host__ __device__ constexpr long long b_map_box_contiguous() { return Config::SWIZZLE_BYTES / 2; }
+LAUNCH("tensor_map:B_map:box_1")
+__host__ __device__ constexpr long long b_map_box_lines() { return Config::kLinesB / Config::CLUSTER_M; }
+LAUNCH("tensor_map:B_map:box_2") __host__ __device__ constexpr long long b_map_box_batches() { return 1; }
+LAUNCH("tensor_map:B_map:swizzle") __host__ __device__ constexpr long long b_map_swizzle() { return Config::SWIZZLE_BYTES; }
+
+/// f32 [output tile][split][sums of a tile], in the order of split_k_offset().
+LAUNCH("workspace:partial_sums")
+__host__ __device__ constexpr long long partial_sums_bytes(long long extent_b, long long extent_m, long long extent_n) {
+  return Config::SPLIT_K == 1 ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K * Config::BLOCK_M * Config::BLOCK_N * 4;
+}
+/// u32 [output tile][consumer]: how many of the splits have delivered. Zero before and after every launch.
+LAUNCH("workspace_zeroed:tile_counters")
+__host__ __device__ constexpr long long tile_counters_bytes(long long extent_b, long long extent_m, long long extent_n) {
+  return Config::SPLIT_K == 1 ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::kConsumersPerTile * 4;
+}
+
+RULE("tiles_fit", "there are at most 2^31 - 1 output tiles, all splits counted")
+__host__ __device__ constexpr bool tiles_fit(long long extent_b, long long extent_m, long long extent_n) {
+  return output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K <= 2147483647;
+}
+
+RULE("workspace_is_small", "split-K may use at most 256 MiB of partial sums")
+__host__ __device__ constexpr bool workspace_is_small(long long extent_b, long long extent_m, long long extent_n) {
+  return partial_sums_bytes(extent_b, extent_m, extent_n) <= 268435456;
+}
+
+// ---- Estimates for the analytic model: docs/adding-a-template.md --------------------------------------------------------------
+
+ESTIMATE("threads_per_cta") __host__ __device__ constexpr long long threads_per_cta() { return Config::kThreads; }
+ESTIMATE("smem_bytes_per_cta") __host__ __device__ constexpr long long smem_bytes_per_cta() { return smem_bytes(); }
+ESTIMATE("registers_per_thread")
+__host__ __device__ constexpr long long registers_per_thread() { return DeviceLimits::registers_per_sm / Config::kThreads / 8 * 8; }
+ESTIMATE("is_tensor_core") __host__ __device__ constexpr long long is_tensor_core() { return 1; }
+ESTIMATE("is_warpgroup_mma") __host__ __device__ constexpr long long is_warpgroup_mma() { return 1; }
+ESTIMATE("math_type_bytes") __host__ __device__ constexpr long long math_type_bytes() { return 2; }
+ESTIMATE("tile_m") __host__ __device__ constexpr long long tile_m() { return Config::BLOCK_M; }
+ESTIMATE("tile_n") __host__ __device__ constexpr long long tile_n() { return Config::BLOCK_N; }
+ESTIMATE("tile_k") __host__ __device__ constexpr long long tile_k() { return Config::BLOCK_K; }
+ESTIMATE("warps_m") __host__ __device__ constexpr long long warps_m() { return Config::CONSUMERS * 4; }
+ESTIMATE("warps_n") __host__ __device__ constexpr long long warps_n() { return 1; }
+ESTIMATE("stages") __host__ __device__ constexpr long long stages() { return Config::STAGES; }
+ESTIMATE("group_m") __host__ __device__ constexpr long long group_m() { return Config::GROUP_M * Config::CLUSTER_M; }
+ESTIMATE("ctas")
+__host__ __device__ constexpr long long ctas(long long extent_b, long long extent_m, long long extent_n) {
+  return output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;
+}
+ESTIMATE("k_steps") __host__ __device__ constexpr long long k_steps(long long extent_k) { return k_blocks_per_split(extent_k); }
+ESTIMATE("math_flops_per_cta")
+__host__ __device__ constexpr long long math_flops_per_cta(long long extent_k) {
+  return 2ll * Config::BLOCK_M * Config::BLOCK_N * Config::BLOCK_K * k_blocks_per_split(extent_k);
+}
+ESTIMATE("gmem_bytes_per_cta")
+__host__ __device__ constexpr long long gmem_bytes_per_cta(long long extent_k) {
+  return k_blocks_per_split(extent_k) * (Config::kTileBytesA / Config::CLUSTER_N + Config::kTileBytesB / Config::CLUSTER_M);
+}
+ESTIMATE("smem_bytes_read_per_cta")
+__host__ __device__ constexpr long long smem_bytes_read_per_cta(long long extent_k) {
+  return k_blocks_per_split(extent_k) * (Config::kTileBytesA + static_cast<long long>(Config::BLOCK_M) / 64 * Config::kTileBytesB);
+}
+ESTIMATE("smem_bytes_written_per_cta")
+__host__ __device__ constexpr long long smem_bytes_written_per_cta(long long extent_k) {
+  return k_blocks_per_split(extent_k) * Config::kStageBytes;
+}
+ESTIMATE("copy_instructions_per_cta")
+__host__ __device__ constexpr long long copy_instructions_per_cta(long long extent_k) { return k_blocks_per_split(extent_k) * 4; }
+ESTIMATE("workspace_traffic_bytes")
+__host__ __device__ constexpr long long workspace_traffic_bytes(long long extent_b, long long extent_m, long long extent_n) {
+  return 2 * partial_sums_bytes(extent_b, extent_m, extent_n);
+}
