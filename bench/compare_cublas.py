@@ -30,6 +30,36 @@ def check(code, what):
         raise RuntimeError(f"{what}: CUDA driver error {code}")
 
 
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute; only the cluster's shape is used (id 4)."""
+
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("cluster", ctypes.c_uint * 3), ("rest", ctypes.c_ubyte * 52)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("smem_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(LaunchAttribute)), ("num_attributes", ctypes.c_uint)]
+
+
+def encode_tensor_map(field, tensor):
+    """The 128 bytes of a tensor map, in the plan's numbers: CUDA Driver API, cuTensorMapEncodeTiled."""
+    spec = field["map"]
+    rank = len(spec["extents"])
+    room = ctypes.create_string_buffer(128 + 64)
+    aligned = (ctypes.addressof(room) + 63) // 64 * 64
+    extents = (ctypes.c_uint64 * rank)(*spec["extents"])
+    strides = (ctypes.c_uint64 * max(1, rank - 1))(*spec["strides_bytes"])
+    box = (ctypes.c_uint32 * rank)(*spec["box"])
+    ones = (ctypes.c_uint32 * rank)(*[1] * rank)
+    data_type = {"f16": 6, "f32": 7, "bf16": 9}[field["dtype"]]
+    swizzle = {0: 0, 32: 1, 64: 2, 128: 3}[spec["swizzle_bytes"]]
+    code = cuda.cuTensorMapEncodeTiled(ctypes.c_void_p(aligned), data_type, rank, ctypes.c_void_p(tensor.data_ptr()), extents, strides, box, ones, 0, swizzle, 2, 0)
+    check(code, "cuTensorMapEncodeTiled")
+    return ctypes.string_at(aligned, 128)
+
+
 class Kernel:
     """A cubin with its evaluated launch plan, bound to tensors by name."""
 
@@ -51,6 +81,9 @@ class Kernel:
             packed = b""
             for field in fields:
                 kind = field["kind"]
+                if kind == "tensor_map":
+                    packed = encode_tensor_map(field, tensors[field["source"]])
+                    continue
                 if kind == "tensor":
                     value = ctypes.c_uint64(tensors[field["source"]].data_ptr())
                 elif kind == "workspace":
@@ -72,12 +105,16 @@ class Kernel:
         for launch, function in zip(self.plan["launches"], self.functions):
             buffers = self.arguments(launch, tensors)
             pointers = (ctypes.c_void_p * len(buffers))(*[ctypes.addressof(b) for b in buffers])
-            bound.append((launch, function, buffers, pointers))
+            config = LaunchConfig(grid=(ctypes.c_uint * 3)(*launch["grid"]), block=(ctypes.c_uint * 3)(*launch["block"]), smem_bytes=launch["dynamic_smem_bytes"])
+            if math.prod(launch["cluster"]) > 1:
+                config.attributes = ctypes.pointer(LaunchAttribute(id=4, cluster=(ctypes.c_uint * 3)(*launch["cluster"])))
+                config.num_attributes = 1
+            bound.append((config, function, buffers, pointers))
 
         def run():
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            for launch, function, _, pointers in bound:
-                check(cuda.cuLaunchKernel(function, *launch["grid"], *launch["block"], launch["dynamic_smem_bytes"], stream, pointers, None), "cuLaunchKernel")
+            for config, function, _, pointers in bound:
+                config.stream = torch.cuda.current_stream().cuda_stream
+                check(cuda.cuLaunchKernelEx(ctypes.byref(config), function, pointers, None), "cuLaunchKernelEx")
 
         return run
 
@@ -139,7 +176,7 @@ def compare(args, case):
     num_sets = max(1, math.ceil(L2_FACTOR * l2_bytes / set_bytes) + 1)
     inputs = [(torch.randn(m, k, device="cuda", dtype=dtype), torch.randn(n, k, device="cuda", dtype=dtype), torch.randn(n, device="cuda", dtype=dtype)) for _ in range(num_sets)]
     out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
-    has_epilogue = any(f["source"] == "bias" for p in answer["plan"]["launches"][0]["parameters"] for f in p)
+    has_epilogue = any(f.get("source") == "bias" for p in answer["plan"]["launches"][0]["parameters"] for f in p)
     ours = [kernel.bind({"A": a, "B": b, "bias": bias, "out": out}) for a, b, bias in inputs]
     ours[0]()
     torch.cuda.synchronize()

@@ -54,7 +54,7 @@ std::array<IntExpr, 3> triple_from(const json& list) {
 }
 
 json field_to_json(const PlanField& field) {
-  json out = {{"kind", kFieldKinds[static_cast<int>(field.kind)]}, {"name", field.name}};
+  json out = {{"kind", to_text(field.kind)}, {"name", field.name}};
   switch (field.kind) {
     case PlanField::Kind::kTensor:
     case PlanField::Kind::kWorkspace:
@@ -115,6 +115,7 @@ json launch_to_json(const PlanLaunch& launch) {
           {"grid", exprs_to_json(launch.grid)},
           {"block", exprs_to_json(launch.block)},
           {"cluster", exprs_to_json(launch.cluster)},
+          {"is_persistent", launch.is_persistent},
           {"dynamic_smem_bytes", launch.dynamic_smem_bytes.to_text()},
           {"parameters", parameters}};
 }
@@ -126,6 +127,7 @@ PlanLaunch launch_from(const json& in) {
   launch.block = triple_from(in.at("block"));
   launch.cluster = triple_from(in.at("cluster"));
   launch.dynamic_smem_bytes = expr_from(in.at("dynamic_smem_bytes"));
+  launch.is_persistent = in.value("is_persistent", false);  // plans of older databases do not say
   for (const json& item : in.at("parameters")) {
     PlanParameter parameter{item.at("name").get<std::string>(), {}};
     for (const json& field : item.at("fields")) parameter.fields.push_back(field_from(field));
@@ -137,6 +139,8 @@ PlanLaunch launch_from(const json& in) {
 }  // namespace
 
 std::string_view to_text(TensorRole role) { return kRoles[static_cast<int>(role)]; }
+
+std::string_view to_text(PlanField::Kind kind) { return kFieldKinds[static_cast<int>(kind)]; }
 
 std::vector<IntExpr> expressions_of(const PlanField& field) {
   if (field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64) return {field.value};

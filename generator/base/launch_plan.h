@@ -60,6 +60,7 @@ struct PlanField {
   DType scalar_dtype = DType::kF32;  ///< kScalar: type in the kernel
   PlanTensorMap map = {};            ///< kTensorMap: 128 bytes, aligned to 64
 };
+std::string_view to_text(PlanField::Kind kind);  ///< as in JSON: "tensor_map"
 /// Every expression of a field.
 std::vector<IntExpr> expressions_of(const PlanField& field);
 struct PlanParameter {
@@ -70,6 +71,7 @@ struct PlanParameter {
 struct PlanLaunch {
   std::string kernel;           ///< extern "C" symbol
   std::array<IntExpr, 3> grid;  ///< a zero extent means: nothing to do, the launch is skipped
+  bool is_persistent = false;   ///< fewer CTAs along x, in whole clusters, would do the same work
   std::array<IntExpr, 3> block;
   std::array<IntExpr, 3> cluster = {IntExpr(1), IntExpr(1), IntExpr(1)};
   IntExpr dynamic_smem_bytes;

@@ -42,6 +42,8 @@ class PlanBuilder {
       KW_TRY(launch.cluster[axis], launch_quantity(fmt::format("cluster_{}", axes[axis]), 1));
     }
     KW_TRY(launch.dynamic_smem_bytes, launch_quantity("dynamic_smem_bytes", 0));
+    KW_TRY(const IntExpr is_persistent, launch_quantity("is_persistent", 0));
+    launch.is_persistent = is_persistent.is_constant() && is_persistent.constant() != 0;
     for (const KernelParameter& parameter : info_.parameters) {
       KW_TRY(PlanParameter filled, fill(parameter));
       launch.parameters.push_back(std::move(filled));

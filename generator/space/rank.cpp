@@ -73,7 +73,7 @@ class Estimates {
 struct Numbers {
   double threads, smem_bytes, registers, stages, group_m, ctas, k_steps, flops, gmem_bytes, smem_traffic, copy_instructions,
       workspace_bytes;
-  double tile_m, tile_n;
+  double tile_m, tile_n, resident_ctas;
   bool is_tensor_core, is_warpgroup_mma, is_dominated;
   int math_type_bytes;
 };
@@ -114,6 +114,7 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
   n.stages = get("stages", 1);
   n.group_m = std::max(1.0, get("group_m", 1));
   n.ctas = get("ctas", p.batch * std::ceil(p.m / n.tile_m) * std::ceil(p.n / n.tile_n));
+  n.resident_ctas = get("resident_ctas", 0);
   n.k_steps = get("k_steps", std::ceil(p.k / tile_k));
   n.flops = get("math_flops_per_cta", 2 * n.tile_m * n.tile_n * tile_k * n.k_steps);
   n.gmem_bytes = get("gmem_bytes_per_cta", (n.tile_m + n.tile_n) * tile_k * 2 * n.k_steps);
@@ -190,7 +191,8 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
   const double clocks_per_us = std::max(0.1, limits.max_clock_ghz) * 1000;
   const double num_sms = std::max(1, limits.num_sms);
   const int resident = resident_ctas(n, limits);
-  const double busiest = std::ceil(n.ctas / num_sms);
+  // Clusters do not find a place on every SM.
+  const double busiest = std::ceil(n.ctas / (n.resident_ctas > 0 ? std::min(num_sms, n.resident_ctas) : num_sms));
   const double rate = math_rate(n, limits);
   const double full_rounds = std::floor(busiest / resident);
   const double rest = busiest - full_rounds * resident;

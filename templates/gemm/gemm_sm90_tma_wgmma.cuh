@@ -252,10 +252,16 @@ __device__ __forceinline__ void release_stage(const Schedule& schedule, RingPosi
   }
 }
 
-/// sums = A tile * B tile over `num_blocks` > 0 stages, rows from `row` on. One group of wgmma stays in flight: a stage is released when
-/// the group after it has been issued.
-__device__ __forceinline__ void multiply_blocks(const Schedule& schedule, RingPosition& ring, int num_blocks, int row, int thread,
-                                                Sums& sums) {
+/// Ping-pong: whose turn it is to multiply. A consumer may not wait at a stage's barrier before the other has passed all of its own: the
+/// parity tells a phase from the next one only.
+__device__ __forceinline__ unsigned turn_barrier(int consumer) { return static_cast<unsigned>(4 + consumer); }  // 1 to 3: split-K
+__device__ __forceinline__ void wait_for_turn(int consumer) { named_barrier_sync(turn_barrier(consumer), 256); }
+__device__ __forceinline__ void give_turn_to(int consumer) { named_barrier_arrive(turn_barrier(consumer), 256); }
+
+/// Starts sums = A tile * B tile over `num_blocks` > 0 stages, rows from `row` on. One group of wgmma stays in flight: a stage is released
+/// when the group after it has been issued, the last one, which is returned, by finish_blocks().
+__device__ __forceinline__ RingPosition start_blocks(const Schedule& schedule, RingPosition& ring, int num_blocks, int row, int thread,
+                                                     Sums& sums) {
   RingPosition last = ring;
 #pragma unroll 1
   for (int block = 0; block < num_blocks; ++block) {
@@ -279,6 +285,10 @@ __device__ __forceinline__ void multiply_blocks(const Schedule& schedule, RingPo
     last = ring;
     ring.advance();
   }
+  return last;
+}
+
+__device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosition last, int thread, Sums& sums) {
   wgmma_wait_group<0>();
   release_stage(schedule, last, thread);
 #pragma unroll
@@ -397,19 +407,32 @@ __device__ __forceinline__ void consume(const Schedule& schedule, const GemmProb
                                         float* partial_sums, unsigned* tile_counters, RingPosition ring, int consumer) {
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int part = Config::IS_PINGPONG ? 0 : consumer;  // of the tile
-  int turn = 0;
+  int turn = 0;                                         // which consumer takes the item
+  if constexpr (Config::IS_PINGPONG) {
+    if (consumer == 1) {
+      give_turn_to(0);
+    }
+  }
 #pragma unroll 1
   for (int index = schedule.first(); index < schedule.end(); index += schedule.step()) {
     const WorkItem item = schedule.item(index);
     if constexpr (Config::IS_PINGPONG) {
+      const bool is_others = turn != consumer;
       turn ^= 1;
-      if (turn == consumer) {  // the other's: 1 comes first, for consumer 0
+      if (is_others) {
         ring.advance_by(item.num_blocks);
         continue;
       }
+      wait_for_turn(consumer);
     }
     Sums sums;
-    multiply_blocks(schedule, ring, item.num_blocks, part * Config::kConsumerRows, thread, sums);
+    const RingPosition last = start_blocks(schedule, ring, item.num_blocks, part * Config::kConsumerRows, thread, sums);
+    if constexpr (Config::IS_PINGPONG) {
+      if (index + schedule.step() < schedule.end()) {
+        give_turn_to(1 - consumer);
+      }
+    }
+    finish_blocks(schedule, last, thread, sums);
     if constexpr (Config::SPLIT_K > 1) {
       if (!add_splits(item, part, thread, sums, partial_sums, tile_counters)) {
         continue;

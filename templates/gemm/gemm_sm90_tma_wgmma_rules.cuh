@@ -112,6 +112,8 @@ __host__ __device__ constexpr long long grid_x(long long extent_b, long long ext
   const long long all = output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;
   return all < resident_ctas() ? all : resident_ctas();
 }
+/// A cluster takes tile after tile: any number of whole clusters does all the work.
+LAUNCH("is_persistent") __host__ __device__ constexpr long long is_persistent() { return 1; }
 LAUNCH("block_x") __host__ __device__ constexpr long long block_x() { return Config::kThreads; }
 LAUNCH("cluster_x") __host__ __device__ constexpr long long cluster_x() { return Config::kClusterSize; }
 LAUNCH("dynamic_smem_bytes") __host__ __device__ constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
@@ -204,6 +206,7 @@ ESTIMATE("ctas")
 __host__ __device__ constexpr long long ctas(long long extent_b, long long extent_m, long long extent_n) {
   return output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;
 }
+ESTIMATE("resident_ctas") __host__ __device__ constexpr long long concurrent_ctas() { return resident_ctas(); }
 ESTIMATE("k_steps") __host__ __device__ constexpr long long k_steps(long long extent_k) { return k_blocks_per_split(extent_k); }
 ESTIMATE("math_flops_per_cta")
 __host__ __device__ constexpr long long math_flops_per_cta(long long extent_k) {

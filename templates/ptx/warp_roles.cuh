@@ -32,7 +32,12 @@ __device__ __forceinline__ void named_barrier_sync(unsigned id, unsigned threads
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// The same; true in all threads when `predicate` is true in any.
+/// Counts this warp's threads at the barrier without waiting there.
+__device__ __forceinline__ void named_barrier_arrive(unsigned id, unsigned threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// named_barrier_sync; true in all threads when `predicate` is true in any.
 __device__ __forceinline__ bool named_barrier_or(unsigned id, unsigned threads, bool predicate) {
   unsigned is_any;
   asm volatile(

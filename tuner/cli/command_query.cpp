@@ -16,6 +16,7 @@ namespace {
 std::string dtype_of(const LaunchPlan& plan, const PlanField& field) {
   switch (field.kind) {
     case PlanField::Kind::kTensor:
+    case PlanField::Kind::kTensorMap:
       for (const PlanTensor& tensor : plan.tensors)
         if (tensor.name == field.source) return std::string(kw::to_text(tensor.dtype));
       return "";
@@ -29,6 +30,23 @@ std::string dtype_of(const LaunchPlan& plan, const PlanField& field) {
       return std::string(kw::to_text(field.scalar_dtype));
   }
   return "";
+}
+
+/// The arguments of cuTensorMapEncodeTiled.
+Result<nlohmann::json> evaluated_map(const PlanTensorMap& map, const IntBindings& bindings) {
+  nlohmann::json out;
+  const std::pair<const char*, const std::vector<IntExpr>*> lists[] = {
+      {"extents", &map.extents}, {"strides_bytes", &map.strides_bytes}, {"box", &map.box}};
+  for (const auto& [name, list] : lists) {
+    out[name] = nlohmann::json::array();
+    for (const IntExpr& expression : *list) {
+      KW_TRY(const std::int64_t value, expression.evaluate(bindings));
+      out[name].push_back(value);
+    }
+  }
+  KW_TRY(const std::int64_t swizzle_bytes, map.swizzle_bytes.evaluate(bindings));
+  out["swizzle_bytes"] = swizzle_bytes;
+  return out;
 }
 
 /// The launch plan with every expression evaluated at the asked problem: what another program needs to launch the cubin.
@@ -55,8 +73,10 @@ Result<nlohmann::json> evaluated_plan(const QueryAnswer& answer) {
       nlohmann::json fields = nlohmann::json::array();
       for (const PlanField& field : parameter.fields) {
         const bool is_number = field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64;
-        static constexpr const char* kKinds[] = {"tensor", "workspace", "int32", "int64", "scalar"};
-        nlohmann::json entry = {{"kind", kKinds[static_cast<int>(field.kind)]}, {"name", field.name}};
+        nlohmann::json entry = {{"kind", kw::to_text(field.kind)}, {"name", field.name}};
+        if (field.kind == PlanField::Kind::kTensorMap) {
+          KW_TRY(entry["map"], evaluated_map(field.map, bindings));
+        }
         if (!is_number) entry["source"] = field.source;
         const std::string dtype = dtype_of(answer.plan, field);
         if (!dtype.empty()) entry["dtype"] = dtype;

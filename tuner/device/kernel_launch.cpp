@@ -141,6 +141,7 @@ Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, con
     if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) continue;
     EvaluatedLaunch evaluated;
     evaluated.kernel = launch.kernel;
+    evaluated.is_persistent = launch.is_persistent;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       evaluated.grid[axis] = static_cast<unsigned int>(grid[axis]);
       evaluated.block[axis] = static_cast<unsigned int>(block[axis]);

@@ -39,6 +39,7 @@ struct LaunchPointers {
 /// One evaluated launch, without a device: testable anywhere.
 struct EvaluatedLaunch {
   std::string kernel;
+  bool is_persistent = false;  ///< see PlanLaunch
   std::array<unsigned int, 3> grid{}, block{}, cluster{};
   unsigned int dynamic_smem_bytes = 0;
   std::vector<std::string> parameter_names;

@@ -17,6 +17,8 @@
 namespace kw::tuner {
 namespace {
 
+constexpr std::uint32_t kPersistentClusters = 2;
+
 using Addresses = std::map<std::string, std::uint64_t>;
 
 /// The buffers of one run of the plan in a fresh simulated memory.
@@ -98,6 +100,8 @@ Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module
       call.block[axis] = launch.block[axis];
       call.cluster[axis] = launch.cluster[axis];
     }
+    // A small problem has fewer tiles than a GPU has SMs: on few CTAs each one takes several.
+    if (launch.is_persistent) call.grid[0] = std::min(call.grid[0], kPersistentClusters * call.cluster[0]);
     call.dynamic_shared_bytes = launch.dynamic_smem_bytes;
     call.arguments = launch.parameters;
     KW_TRY(simulate::LaunchReport report, simulation.launch(module, call));
