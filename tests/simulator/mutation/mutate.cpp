@@ -137,7 +137,7 @@ class Maker {
       lines[statement.line] = kind == SyncKind::kAtomic ? to_text(*changed) : "";
       first = first == nullptr ? &statement : first;
     }
-    if (lines.size() > 1) add(*first, "drop-all-order", "", std::move(lines));
+    if (first != nullptr && lines.size() > 1) add(*first, "drop-all-order", "", std::move(lines));
   }
 
   // --- operands ---
