@@ -100,9 +100,9 @@ bool Scheduler::turn(bool& has_progress) {
     if (warp.has_exited || (warp.is_parked && warp.parked_at == machine_.wake_count())) continue;
     const std::uint64_t before = num_executed_ + event_count();
     const WarpStep result = step(warp, is_shuffled_ ? 1 + random_() % kTurnInstructions : kTurnInstructions);
-    has_progress = has_progress || num_executed_ + event_count() != before || result == WarpStep::kExited;
     if (result == WarpStep::kFault) return false;
-    machine_.tick();
+    machine_.tick();  // a copy that lands here is progress: a warp that was asked before may wait for it
+    has_progress = has_progress || num_executed_ + event_count() != before || result == WarpStep::kExited;
   }
   return true;
 }

@@ -29,6 +29,7 @@ Outcome Machine::State::load_to(const Context& ctx, std::span<const CopyPiece> p
   Mbarrier* barrier =
       find_mbarrier(ctx, Space::kSharedCluster, is_moved ? moved(mbarrier, rank) : mbarrier, lane, "copies with completion on", barrier_at);
   if (barrier == nullptr) return Outcome::kFault;
+  check_init_fenced(ctx, *barrier, barrier_at, lane);
   const auto epoch = static_cast<std::uint32_t>(barrier->phase + 1);
   const AgentAccess write = async_access_of(ctx, barrier->agent, epoch, AccessClass::kWeakWrite, true, "copies (bulk) to");
   const AgentAccess read = async_access_of(ctx, barrier->agent, epoch, AccessClass::kWeakRead, true, "copies (bulk) from");
@@ -86,6 +87,7 @@ Outcome Machine::bulk_copy_shared(const Context& ctx, std::uint32_t destination,
   Target barrier_at;
   Mbarrier* barrier = s.find_mbarrier(ctx, Space::kSharedCluster, mbarrier, lane, "copies with completion on", barrier_at);
   if (barrier == nullptr) return Outcome::kFault;
+  s.check_init_fenced(ctx, *barrier, barrier_at, lane);
   const auto epoch = static_cast<std::uint32_t>(barrier->phase + 1);
   Target to;
   Target from;
@@ -210,7 +212,9 @@ void Machine::fence_proxy_async(const Context& ctx) {
   State& s = *state_;
   Frontiers& clock = s.warp(ctx).clock;
   clock.async_seen = clock.seen.local;
-  fence_mbarrier_init(ctx);
+  for (auto& [offset, barrier] : ctx.cta->mbarriers) {
+    barrier.is_init_fenced = barrier.is_init_fenced || clock.seen.local.get(barrier.init.agent) >= barrier.init.epoch;
+  }
   s.advance(ctx);
 }
 

@@ -40,6 +40,12 @@ Outcome Machine::cluster_arrive(const Context& ctx, Order order) {
   if (order != Order::kRelaxed) {
     barrier.arriving.join(state.clock);
     s.advance(ctx);
+  } else {
+    // PTX ISA, fence.mbarrier_init: it releases the warp's mbarrier.init, and these alone, to the cluster barrier that follows.
+    for (auto& [offset, mbarrier] : ctx.cta->mbarriers) {
+      if (mbarrier.is_init_fenced && mbarrier.init.agent == s.own_agent(ctx) && mbarrier.init_generation == 0)
+        mbarrier.init_generation = barrier.num_generations + 1;
+    }
   }
   s.cluster_barrier_check_complete(*ctx.cta->cluster);
   return Outcome::kDone;
@@ -59,6 +65,7 @@ Outcome Machine::cluster_wait(const Context& ctx, Order order) {
     return Outcome::kParked;
   }
   state.cluster_released &= ~ctx.lanes;
+  state.cluster_generation = ctx.cta->cluster->barrier.num_generations;  // the next one cannot complete without this thread
   state.clock.join(ctx.cta->cluster->barrier.published);
   s.unpark(ctx);
   return Outcome::kDone;

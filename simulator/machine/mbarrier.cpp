@@ -45,11 +45,20 @@ Mbarrier* Machine::State::find_mbarrier(const Context& ctx, Space space, std::ui
       return nullptr;
     }
     const AgentAccess access = access_of(ctx, AccessClass::kStrongWrite, verb);
+    const bool is_carried = barrier.init_generation != 0 && warp(ctx).cluster_generation >= barrier.init_generation;
+    if (is_carried) return &barrier;
     if (const Verdict verdict = order_of(barrier.init, access.accessor); verdict != Verdict::kOrdered) {
       report_conflict(ctx, target, kMbarrierBytes, lane, access, {verdict, barrier.init});
     }
   }
   return &barrier;
+}
+
+void Machine::State::check_init_fenced(const Context& ctx, const Mbarrier& barrier, const Target& target, int lane) {
+  if (barrier.is_init_fenced || !options.checks_races) return;
+  report(ctx, FindingKind::kMissingProxyFence, lane,
+         fmt::format("{}: initialised, but no fence has made that known to the async proxy", describe_mbarrier(target)),
+         "copies with completion on", "fence.mbarrier_init.release.cluster after mbarrier.init, before the barrier that the others pass");
 }
 
 void Machine::State::mbarrier_check_complete(Mbarrier& barrier) {
@@ -227,7 +236,7 @@ Outcome Machine::mbarrier_pending_count(const Context& ctx, const std::uint64_t*
 }
 
 void Machine::fence_mbarrier_init(const Context& ctx) {
-  // Marks the barriers that this warp has initialised as known to the other CTAs and to the async proxy.
+  // The barriers that this warp has initialised become known to the other CTAs and to the async proxy.
   const auto agent = static_cast<std::uint16_t>(state_->own_agent(ctx));
   for (auto& [offset, barrier] : ctx.cta->mbarriers) barrier.is_init_fenced = barrier.is_init_fenced || barrier.init.agent == agent;
 }

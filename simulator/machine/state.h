@@ -88,8 +88,9 @@ struct WarpState {
   // Named barriers and the cluster barrier: lanes that wait, and lanes that a completed generation has let go.
   std::array<LaneMask, kNumNamedBarriers> barrier_waiting{};
   std::array<LaneMask, kNumNamedBarriers> barrier_released{};
-  LaneMask cluster_arrived = 0;   // of the open generation, not yet let go
-  LaneMask cluster_released = 0;  // of a completed generation, not yet waited for
+  LaneMask cluster_arrived = 0;          // of the open generation, not yet let go
+  LaneMask cluster_released = 0;         // of a completed generation, not yet waited for
+  std::uint64_t cluster_generation = 0;  // of the last cluster barrier waited for, from 1
   LaneMask live() const { return existing & ~exited; }
 };
 
@@ -109,12 +110,13 @@ struct NamedBarrier {
 };
 
 struct Mbarrier {
-  std::uint32_t count = 0;    // expected arrivals of the next phases
-  std::uint32_t pending = 0;  // arrivals still missing in this phase
-  std::int64_t tx = 0;        // bytes expected minus bytes completed
-  std::uint64_t phase = 0;    // completed phases
-  std::uint16_t agent = 0;    // component of its asynchronous writers
-  bool is_init_fenced = false;
+  std::uint32_t count = 0;            // expected arrivals of the next phases
+  std::uint32_t pending = 0;          // arrivals still missing in this phase
+  std::int64_t tx = 0;                // bytes expected minus bytes completed
+  std::uint64_t phase = 0;            // completed phases
+  std::uint16_t agent = 0;            // component of its asynchronous writers
+  bool is_init_fenced = false;        // fence.mbarrier_init or fence.proxy.async: the async proxy may complete bytes on it
+  std::uint64_t init_generation = 0;  // of the cluster barrier that carries the fenced init by a relaxed arrive; 0: none
   Stamp init;
   Frontiers arriving;
   Frontiers published;
@@ -263,6 +265,8 @@ struct Machine::State {
   bool mbarrier_arrive(const Context& ctx, Mbarrier& barrier, const Target& target, std::uint32_t count, int lane);
   bool mbarrier_add_tx(const Context& ctx, Mbarrier& barrier, const Target& target, std::int64_t bytes, int lane);
   void mbarrier_check_complete(Mbarrier& barrier);
+  /// Reports a barrier on which the async proxy is to complete bytes although no fence has made its init known there.
+  void check_init_fenced(const Context& ctx, const Mbarrier& barrier, const Target& target, int lane);
   std::string describe_mbarrier(const Target& target) const;
 
   // async.cpp

@@ -115,7 +115,8 @@ TEST_CASE("barriers with reductions, counts and names") {
 TEST_CASE("an mbarrier counts arrivals and bytes of a bulk copy") {
   const std::string shared = ".shared .align 8 .b64 bar; .shared .align 128 .b8 tile[64];\n";
   const std::vector<std::uint32_t> words = clean_words(
-      "setp.ne.s32 %p1, %r30, 0; mov.u32 %r1, bar; mov.u32 %r2, tile;\n@!%p1 mbarrier.init.shared::cta.b64 [%r1], 1; bar.sync 0;\n"
+      "setp.ne.s32 %p1, %r30, 0; mov.u32 %r1, bar; mov.u32 %r2, tile;\n@!%p1 mbarrier.init.shared::cta.b64 [%r1], 1;\n"
+      "fence.mbarrier_init.release.cluster; bar.sync 0;\n"
       "@%p1 bra WAIT; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 64;\n"
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d0+64], 64, [%r1];\n"
       "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra WAIT;\n"

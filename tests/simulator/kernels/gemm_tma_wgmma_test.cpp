@@ -2,60 +2,13 @@
 // report, and each planted fault in its text is found. SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "simulator/tensor/tensor_map.h"
-#include "tests/simulator/kernels/kernel_case.h"
-#include "tests/simulator/kernels/values.h"
+#include "tests/simulator/kernels/gemm_tma_wgmma_case.h"
 
 namespace kw::simulate {
 namespace {
 
-constexpr char kFixture[] = "gemm_tma_wgmma_sm90a.ptx";
-constexpr std::uint32_t kSmemBytes = 3 * (128 * 64 + 64 * 64) * 2 + 2 * 64 * 64 * 2 + 2 * 3 * 8;
-
-struct Shape {
-  int m, n, k;
-  std::uint32_t num_ctas;
-};
-
-std::vector<std::byte> map_argument(std::uint64_t address, int inner, int outer, std::uint32_t box_outer) {
-  const auto bytes = encode_tensor_map({.type = TensorMapType::kBF16,
-                                        .rank = 2,
-                                        .global_address = address,
-                                        .extents = {static_cast<std::uint64_t>(inner), static_cast<std::uint64_t>(outer)},
-                                        .strides_bytes = {static_cast<std::uint64_t>(inner) * 2},
-                                        .box = {64, box_outer},
-                                        .swizzle = TensorMapSwizzle::k128B});
-  REQUIRE(bytes.has_value());
-  const auto view = std::as_bytes(std::span(*bytes));
-  return {view.begin(), view.end()};
-}
-
-std::vector<std::uint16_t> whole_bf16(int count, std::uint64_t seed) {
-  std::vector<std::uint16_t> bits;
-  for (const float value : random_whole(count, 3, seed)) bits.push_back(static_cast<std::uint16_t>(encode(FloatFormat::kBF16, value)));
-  return bits;
-}
-
-struct Buffers {
-  std::uint64_t c = 0;
-  LaunchCall call;
-};
-
-Buffers prepare(Simulation& simulation, const Shape& shape, const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
-  const std::uint64_t from_a = input(simulation, "a", a), from_b = input(simulation, "b", b);
-  const std::uint64_t c = output(simulation, "c", 2ull * static_cast<unsigned>(shape.m * shape.n));
-  return {c,
-          {.kernel = "gemm_tma_wgmma",
-           .grid = {shape.num_ctas, 1, 1},
-           .block = {384, 1, 1},
-           .cluster = {2, 1, 1},
-           .dynamic_shared_bytes = kSmemBytes,
-           .arguments = {map_argument(from_a, shape.k, shape.m, 128), map_argument(from_b, shape.k, shape.n, 32),
-                         map_argument(c, shape.n, shape.m, 64), argument(shape.m), argument(shape.n), argument(shape.k)}}};
-}
-
 /// As run_gemm_on_device.cu prints it.
-std::uint64_t output_digest(const Simulation& simulation, std::uint64_t address, const Shape& shape) {
+std::uint64_t output_digest(const Simulation& simulation, std::uint64_t address, const GemmShape& shape) {
   const auto got = values_at<std::uint16_t>(simulation, address);
   std::uint64_t digest = 0;
   for (int row = 0; row < shape.m; ++row) {
@@ -67,7 +20,7 @@ std::uint64_t output_digest(const Simulation& simulation, std::uint64_t address,
   return digest;
 }
 
-int count_wrong(const Simulation& simulation, std::uint64_t address, const Shape& shape, const std::vector<std::uint16_t>& a,
+int count_wrong(const Simulation& simulation, std::uint64_t address, const GemmShape& shape, const std::vector<std::uint16_t>& a,
                 const std::vector<std::uint16_t>& b) {
   const auto got = values_at<std::uint16_t>(simulation, address);
   int num_wrong = 0;
@@ -83,7 +36,7 @@ int count_wrong(const Simulation& simulation, std::uint64_t address, const Shape
 }
 
 std::string fixture_text() {
-  std::ifstream in(std::filesystem::path(KW_SOURCE_DIR) / "tests/simulator/kernels" / kFixture);
+  std::ifstream in(std::filesystem::path(KW_SOURCE_DIR) / "tests/simulator/kernels" / kGemmFixture);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
@@ -98,13 +51,13 @@ std::string with_all_replaced(std::string text, const std::string& from, const s
 
 /// Every schedule must find something or compute a wrong result on at least one of them; returns the kinds.
 std::set<std::string> faults_of(const std::string& text) {
-  const Result<Module> module = parse_ptx(text, kFixture);
+  const Result<Module> module = parse_ptx(text, kGemmFixture);
   if (!module) FAIL(to_text(module.error()));
-  const Shape shape{300, 96, 5 * 64, 2};
+  const GemmShape shape{300, 96, 5 * 64, 2};
   const std::vector<std::uint16_t> a = whole_bf16(shape.m * shape.k, 1), b = whole_bf16(shape.n * shape.k, 2);
   std::set<std::string> kinds;
   on_every_schedule([&](Simulation& simulation) {
-    const Buffers buffers = prepare(simulation, shape, a, b);
+    const GemmBuffers buffers = prepare_gemm(simulation, shape, a, b);
     const Result<LaunchReport> report = simulation.launch(*module, buffers.call);
     if (!report) FAIL(to_text(report.error()));
     for (const Finding& finding : report->findings) kinds.emplace(to_text(finding.kind));
@@ -116,9 +69,9 @@ std::set<std::string> faults_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a persistent cluster GEMM with TMA multicast and wgmma is exact at eight shapes on three schedules, as on an H200") {
-  const Module module = load_fixture(kFixture);
+  const Module module = load_fixture(kGemmFixture);
   const struct {
-    Shape shape;
+    GemmShape shape;
     std::uint64_t h200_digest;  // printed by run_gemm_on_device.cu on an H200
   } cases[] = {{{256, 64, 64, 2}, 0x8c3d0c57e5152657},   {{256, 128, 256, 2}, 0x46bb9c282e3c547e}, {{200, 40, 72, 2}, 0x9ad25a0dc4e572e3},
                {{512, 64, 128, 4}, 0x89c4256d1c0a7cc0},  {{130, 200, 200, 2}, 0x33a7f6c1acd17390}, {{600, 72, 64, 4}, 0x0ef37b26457b43a3},
@@ -126,10 +79,10 @@ TEST_CASE("a persistent cluster GEMM with TMA multicast and wgmma is exact at ei
   for (const auto& [shape, h200_digest] : cases) {
     CAPTURE(shape.m, shape.n, shape.k);
     const std::uint64_t expected_digest = h200_digest;
-    const Shape problem = shape;  // lambdas do not capture structured bindings in C++20's first compilers
+    const GemmShape problem = shape;  // lambdas do not capture structured bindings in C++20's first compilers
     const std::vector<std::uint16_t> a = whole_bf16(shape.m * shape.k, 1), b = whole_bf16(shape.n * shape.k, 2);
     on_every_schedule([&](Simulation& simulation) {
-      const Buffers buffers = prepare(simulation, problem, a, b);
+      const GemmBuffers buffers = prepare_gemm(simulation, problem, a, b);
       run_clean(simulation, module, buffers.call);
       CHECK(count_wrong(simulation, buffers.c, problem, a, b) == 0);
       CHECK(output_digest(simulation, buffers.c, problem) == expected_digest);

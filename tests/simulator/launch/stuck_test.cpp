@@ -242,6 +242,41 @@ LOOP:
   CHECK(k.words(out)[0] == 300000);
 }
 
+// A mutant of the sm_90a GEMM was called a deadlock although its last copies had just landed: in the turn that landed them no warp moved.
+TEST_CASE("copies that land in a turn in which no warp moves are no deadlock") {
+  const std::string text = kernel_text(".param .u64 in", R"(
+  .reg .pred %p<3>; .reg .b32 %r<3>; .reg .b64 %rd<2>;
+  .shared .align 128 .b8 tiles[256];
+  .shared .align 8 .b64 full[2];
+  mov.u32 %r1, %laneid;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra DONE;
+  ld.param.u64 %rd1, [in];
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [full+8], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full+8], 128;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tiles], [%rd1], 128, [full];
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tiles+128], [%rd1], 128, [full+8];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [full+8], 0;
+  @!%p2 bra WAIT;
+OTHER:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [full], 0;
+  @!%p2 bra OTHER;
+DONE:
+  ret;)");
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    KernelRun k(text, {.schedule = {Adversary::kRandom, seed}});
+    const auto in = k.buffer("in", std::vector<std::uint32_t>(32, 1));
+    k.call.block = {32, 1, 1};
+    k.call.arguments = {argument(in)};
+    REQUIRE(kinds_of(k.run()) == Kinds{});
+  }
+}
+
 TEST_CASE("planted fault: bar.sync in a branch that half of a warp takes is a divergent .aligned") {
   KernelRun k(kernel_text("", R"(
   .reg .pred %p1; .reg .b32 %r1;

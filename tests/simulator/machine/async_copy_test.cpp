@@ -56,6 +56,20 @@ TEST_CASE("a bulk load is there after the wait on its mbarrier, on every schedul
   }
 }
 
+TEST_CASE("planted fault: a bulk load completes on an mbarrier whose init no fence has made known to the async proxy") {
+  enum class Fence { kNone, kInit, kProxyByAnother };
+  for (const Fence fence : {Fence::kNone, Fence::kInit, Fence::kProxyByAnother}) {
+    BulkMachine m(Adversary::kLazy);
+    m.init(m.at(0, 4), m.shared(520), 1);
+    if (fence == Fence::kInit) m.machine.fence_mbarrier_init(m.at(0, 5));
+    m.sync(6);
+    if (fence == Fence::kProxyByAnother) m.machine.fence_proxy_async(m.at(1, 7));
+    m.arrive(m.at(1, 8), m.shared(520), 1, 128);
+    m.load128(m.at(1, 9), m.shared(0), m.shared(520));
+    CHECK(m.kinds() == (fence == Fence::kNone ? Kinds{FindingKind::kMissingProxyFence} : Kinds{}));
+  }
+}
+
 TEST_CASE("planted fault: reading a bulk load without the wait races on every schedule") {
   for (const Adversary adversary : kAdversaries) {
     BulkMachine m(adversary);

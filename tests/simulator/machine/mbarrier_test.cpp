@@ -176,6 +176,22 @@ TEST_CASE("a parked wait prints the barrier's phase, arrivals and bytes") {
         "mbarrier at shared + 64: waits for parity 0; it is in phase 0 (parity 0) with 1 of 2 arrivals pending and 4096 bytes outstanding");
 }
 
+// CUTLASS starts its clusters so: fence.mbarrier_init, a relaxed arrive, a wait. The fence was read as nothing and the init as a race.
+TEST_CASE("fence.mbarrier_init lets a relaxed cluster arrive carry the init, and nothing else") {
+  for (const bool has_fence : {true, false}) {
+    SmallMachine m({.grid = {2, 1, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 1024});
+    m.init(m.at(0, 0), m.shared(64), 1);
+    m.store(m.at(0, 1), m.shared(256), 9);
+    if (has_fence) m.machine.fence_mbarrier_init(m.at(0, 2));
+    for (const std::size_t cta : {0u, 1u}) m.machine.cluster_arrive(m.at(0, 3, kAllLanes, cta), Order::kRelaxed);
+    for (const std::size_t cta : {0u, 1u}) m.machine.cluster_wait(m.at(0, 4, kAllLanes, cta), Order::kAcquire);
+    m.arrive(m.at(0, 5, kAllLanes, 1), m.shared(64, 0));
+    CHECK(m.kinds() == (has_fence ? Kinds{} : Kinds{FindingKind::kRace}));
+    m.load(m.at(0, 6, kAllLanes, 1), m.shared(256, 0), {.space = Space::kSharedCluster});
+    CHECK(m.machine.findings().all().back().where.pc == 6);
+  }
+}
+
 TEST_CASE("a remote arrive releases a wait in another CTA of the cluster") {
   SmallMachine m({.grid = {2, 1, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 1024});
   m.init(m.at(0, 0), m.shared(64), 1);
