@@ -140,7 +140,8 @@ class Machine {
                           const std::uint32_t* tx_bytes, std::uint64_t* state);
   Outcome mbarrier_expect_tx(const Context& ctx, Space space, const std::uint64_t* address, const std::uint32_t* tx_bytes);
   Outcome mbarrier_complete_tx(const Context& ctx, Space space, const std::uint64_t* address, const std::uint32_t* tx_bytes);
-  /// `state_or_parity[lane]`. `completed` gets the lanes whose wait succeeded. kParked only if kind.may_park and no lane succeeded.
+  /// `state_or_parity[lane]`. `completed` gets the lanes whose wait succeeded. kParked only if kind.may_park and no lane succeeded;
+  /// the lazy and the random adversary may also let such a wait end without success, once.
   Outcome mbarrier_wait(const Context& ctx, const WaitKind& kind, const std::uint64_t* address, const std::uint64_t* state_or_parity,
                         LaneMask& completed);
   Outcome mbarrier_pending_count(const Context& ctx, const std::uint64_t* state, std::uint32_t* count);

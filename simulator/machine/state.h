@@ -42,6 +42,14 @@ struct Wait {
   bool is_parity = false;
 };
 
+/// A try_wait that has returned false without the phase: it does so once, then parks.
+struct TimedOut {
+  std::uint32_t pc = 0;
+  LaneMask lanes = 0;
+  std::uint32_t offset = 0;  // of the mbarrier
+  std::uint64_t phase = 0;
+};
+
 /// One non-bulk cp.async of one lane, kept until the lane has waited for it.
 struct CpAsyncCopy {
   std::byte* destination = nullptr;
@@ -80,7 +88,9 @@ struct WarpState {
   CpAsyncQueue cp_async;
   GroupQueue bulk;
   GroupQueue wgmma;
-  std::vector<Wait> waits;  // one per parked group of lanes
+  std::vector<Wait> waits;                               // one per parked group of lanes
+  std::vector<TimedOut> timed_out;                       // one per group of lanes and pc
+  std::map<std::uint64_t, std::uint64_t> acquired_maps;  // tensor map's address -> the publication that a fence has acquired
   // Named barriers and the cluster barrier: lanes that wait, and lanes that a completed generation has let go.
   std::array<LaneMask, kNumNamedBarriers> barrier_waiting{};
   std::array<LaneMask, kNumNamedBarriers> barrier_released{};
@@ -255,6 +265,8 @@ struct Machine::State {
   bool mbarrier_arrive(const Context& ctx, Mbarrier& barrier, const Target& target, std::uint32_t count, int lane);
   bool mbarrier_add_tx(const Context& ctx, Mbarrier& barrier, const Target& target, std::int64_t bytes, int lane);
   void mbarrier_check_complete(Mbarrier& barrier);
+  /// The adversary lets this try_wait return false although the phase is not complete.
+  bool times_out(const Context& ctx, const Wait& wait, std::uint64_t phase);
   std::string describe_mbarrier(const Target& target) const;
 
   // async.cpp
