@@ -210,7 +210,6 @@ void Machine::fence_proxy_async(const Context& ctx) {
   State& s = *state_;
   Frontiers& clock = s.warp(ctx).clock;
   clock.async_seen = clock.seen.local;
-  fence_mbarrier_init(ctx);
   s.advance(ctx);
 }
 

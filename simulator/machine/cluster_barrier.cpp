@@ -59,6 +59,7 @@ Outcome Machine::cluster_wait(const Context& ctx, Order order) {
     return Outcome::kParked;
   }
   state.cluster_released &= ~ctx.lanes;
+  state.num_cluster_generations = ctx.cta->cluster->barrier.num_generations;
   state.clock.join(ctx.cta->cluster->barrier.published);
   s.unpark(ctx);
   return Outcome::kDone;

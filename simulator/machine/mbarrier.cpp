@@ -45,7 +45,8 @@ Mbarrier* Machine::State::find_mbarrier(const Context& ctx, Space space, std::ui
       return nullptr;
     }
     const AgentAccess access = access_of(ctx, AccessClass::kStrongWrite, verb);
-    if (const Verdict verdict = order_of(barrier.init, access.accessor); verdict != Verdict::kOrdered) {
+    const bool is_carried = barrier.init_generation && warp(ctx).num_cluster_generations > *barrier.init_generation;
+    if (const Verdict verdict = order_of(barrier.init, access.accessor); verdict != Verdict::kOrdered && !is_carried) {
       report_conflict(ctx, target, kMbarrierBytes, lane, access, {verdict, barrier.init});
     }
   }
@@ -244,7 +245,11 @@ Outcome Machine::mbarrier_pending_count(const Context& ctx, const std::uint64_t*
 void Machine::fence_mbarrier_init(const Context& ctx) {
   // Marks the barriers that this warp has initialised as known to the other CTAs and to the async proxy.
   const auto agent = static_cast<std::uint16_t>(state_->own_agent(ctx));
-  for (auto& [offset, barrier] : ctx.cta->mbarriers) barrier.is_init_fenced = barrier.is_init_fenced || barrier.init.agent == agent;
+  const bool has_arrived = state_->warp(ctx).cluster_arrived != 0;
+  const std::uint64_t generation = ctx.cta->cluster->barrier.num_generations + (has_arrived ? 1 : 0);
+  for (auto& [offset, barrier] : ctx.cta->mbarriers) {
+    if (barrier.init.agent == agent && !barrier.init_generation) barrier.init_generation = generation;
+  }
 }
 
 }  // namespace kw::simulate

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -94,8 +95,9 @@ struct WarpState {
   // Named barriers and the cluster barrier: lanes that wait, and lanes that a completed generation has let go.
   std::array<LaneMask, kNumNamedBarriers> barrier_waiting{};
   std::array<LaneMask, kNumNamedBarriers> barrier_released{};
-  LaneMask cluster_arrived = 0;   // of the open generation, not yet let go
-  LaneMask cluster_released = 0;  // of a completed generation, not yet waited for
+  LaneMask cluster_arrived = 0;               // of the open generation, not yet let go
+  LaneMask cluster_released = 0;              // of a completed generation, not yet waited for
+  std::uint64_t num_cluster_generations = 0;  // completed ones, at the latest barrier.cluster.wait
   LaneMask live() const { return existing & ~exited; }
 };
 
@@ -120,7 +122,8 @@ struct Mbarrier {
   std::int64_t tx = 0;        // bytes expected minus bytes completed
   std::uint64_t phase = 0;    // completed phases
   std::uint16_t agent = 0;    // component of its asynchronous writers
-  bool is_init_fenced = false;
+  /// After a fence: the cluster barrier's generation that carries the init to other CTAs even when its arrive is .relaxed.
+  std::optional<std::uint64_t> init_generation;
   Stamp init;
   Frontiers arriving;
   Frontiers published;
