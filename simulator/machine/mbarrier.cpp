@@ -25,7 +25,7 @@ Mbarrier* Machine::State::find_mbarrier(const Context& ctx, Space space, std::ui
            fmt::format("mbarrier at {}: must be 8-byte aligned", describe_address(ctx, space, address)), verb, "");
     return nullptr;
   }
-  if (!resolve(ctx, space, address, kMbarrierBytes, lane, false, target)) return nullptr;
+  if (!resolve(ctx, space, address, kMbarrierBytes, lane, true, target)) return nullptr;
   if (target.kind != Target::Kind::kShared) {
     report(ctx, FindingKind::kBadAddress, lane, fmt::format("mbarrier at {}: must lie in shared memory", describe(target, 0)), verb, "");
     return nullptr;
