@@ -174,6 +174,14 @@ class Machine {
   void fence_proxy_async(const Context& ctx);
   void fence_mbarrier_init(const Context& ctx);
 
+  // --- Tensor maps that the kernel makes or changes. The machine moves their bytes and does not know what is in them ---
+  /// The map at a generic address, for a tensor copy: bounds, order, and the proxy fence after a publish_tensor_map.
+  Outcome read_tensor_map(const Context& ctx, std::uint64_t address, std::span<std::byte> bytes);
+  /// tensormap.cp_fenceproxy: shared -> global, once for the warp, then a release at `scope` that covers the copy.
+  Outcome publish_tensor_map(const Context& ctx, std::uint64_t global, std::uint32_t shared, std::uint32_t num_bytes, Scope scope);
+  /// fence.proxy.tensormap::generic.acquire: later tensor copies of the warp may use the map at `address[lane]`.
+  Outcome acquire_tensor_map(const Context& ctx, const std::uint64_t* address, Scope scope);
+
   // --- Tensor-core operations that read shared memory asynchronously (wgmma). Called by one warp for its warpgroup ---
   /// Checks and records the reads; `effect` runs now (eager) or by the adversary, at the latest in the wait that covers its group.
   Outcome tensor_issue(const Context& ctx, std::span<const SharedRange> reads, Effect effect);

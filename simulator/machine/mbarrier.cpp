@@ -243,7 +243,8 @@ Outcome Machine::mbarrier_pending_count(const Context& ctx, const std::uint64_t*
 }
 
 void Machine::fence_mbarrier_init(const Context& ctx) {
-  // Marks the barriers that this warp has initialised as known to the other CTAs and to the async proxy.
+  // PTX ISA, fence.mbarrier_init.release.cluster: with the cluster barrier after it the init is visible to the cluster, whatever the order
+  // of the arrive. The carrying generation is the next one that this warp arrives at.
   const auto agent = static_cast<std::uint16_t>(state_->own_agent(ctx));
   const bool has_arrived = state_->warp(ctx).cluster_arrived != 0;
   const std::uint64_t generation = ctx.cta->cluster->barrier.num_generations + (has_arrived ? 1 : 0);

@@ -203,6 +203,7 @@ struct Machine::State {
   std::map<std::uint64_t, std::unique_ptr<Cluster>> clusters;  // resident ones
   std::unordered_map<const Allocation*, GlobalShadow> global_shadow;
   std::unordered_map<std::uint64_t, SyncCell> sync_cells;  // by address; shared ones by window address and cluster
+  std::map<std::uint64_t, std::uint64_t> published_maps;   // tensor map's address -> how often this launch has published it
   std::uint64_t num_shadow_bytes = 0;
   std::uint64_t wake_count = 0;
   std::uint64_t store_count = 0;
