@@ -96,6 +96,21 @@ TEST_CASE("elect takes the lowest lane of its mask", "[V:elect]") {
   }
 }
 
+TEST_CASE("the register splits that ran on an H200 run: one producer warpgroup and one, two or three consumers", "[V:setmaxnreg-splits]") {
+  struct Split {
+    std::uint32_t num_consumers, producer_registers, consumer_registers;
+  };
+  for (const Split& split : {Split{2, 40, 232}, {2, 24, 240}, {3, 32, 160}, {1, 56, 256}}) {
+    HopperCase one{.body = "setp.ge.u32 %p1, %thread, 128; @%p1 bra CONSUME;\nsetmaxnreg.dec.sync.aligned.u32 " +
+                           std::to_string(split.producer_registers) + ";\nret;\nCONSUME: setmaxnreg.inc.sync.aligned.u32 " +
+                           std::to_string(split.consumer_registers) + ";\n" +
+                           "mul.wide.u32 %d1, %thread, 4; add.s64 %d1, %d1, %out; st.global.u32 [%d1], %thread;"};
+    one.num_threads = 128 * (1 + split.num_consumers);
+    one.out.assign(one.num_threads, 0);
+    CHECK(clean_out(one)[one.num_threads - 1] == one.num_threads - 1);
+  }
+}
+
 TEST_CASE("griddepcontrol is taken in a launch of its own", "[V:griddepcontrol]") {
   CHECK(clean_out({.body = "griddepcontrol.wait; griddepcontrol.launch_dependents; @%lead st.global.u32 [%out], 3;"})[0] == 3);
 }
