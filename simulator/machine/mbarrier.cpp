@@ -161,6 +161,10 @@ Outcome Machine::mbarrier_arrive(const Context& ctx, const ArriveKind& kind, con
     if (kind.has_expect_tx && !s.mbarrier_add_tx(ctx, *barrier, target, tx_bytes != nullptr ? tx_bytes[lane] : kind.tx_bytes, lane))
       return Outcome::kFault;
     if (barrier != last || barrier->phase != last_phase) barrier->arriving.join(s.warp(ctx).clock);
+    if (target.cta != ctx.cta) {
+      const Stamp stamp = s.access_of(ctx, AccessClass::kStrongWrite, "arrives").stamp;
+      barrier->remote_arrives[stamp.agent] = stamp;
+    }
     last = barrier;
     last_phase = barrier->phase;
     if (!s.mbarrier_arrive(ctx, *barrier, target, num_arrivals, lane)) return Outcome::kFault;

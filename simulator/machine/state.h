@@ -125,6 +125,7 @@ struct Mbarrier {
   /// After a fence: the cluster barrier's generation that carries the init to other CTAs even when its arrive is .relaxed.
   std::optional<std::uint64_t> init_generation;
   Stamp init;
+  std::map<std::uint16_t, Stamp> remote_arrives;  // the last one of each agent of another CTA
   Frontiers arriving;
   Frontiers published;
 };
@@ -167,6 +168,7 @@ class Cta {
   std::vector<WarpState> warps;
   std::array<NamedBarrier, kNumNamedBarriers> barriers;
   std::map<std::uint32_t, Mbarrier> mbarriers;  // by offset from the first byte
+  Clock exit_clock;                             // what the threads that have exited knew
   std::uint32_t first_warp_in_cluster() const { return rank * static_cast<std::uint32_t>(warps.size()); }
 };
 
@@ -226,6 +228,9 @@ struct Machine::State {
   GlobalShadow* shadow_of(const Allocation& allocation);
 
   // cta.cpp
+  /// The CTA's last threads exit: accesses of other CTAs and of copies to its shared memory must come before.
+  void check_exit(const Context& ctx);
+  void check_exit(const Context& ctx, const Target& target, const Stamp& stamp);
   std::uint64_t linear_of(std::uint64_t cluster, std::uint32_t rank) const;
   std::array<std::uint32_t, 3> id_of(std::uint64_t cluster, std::uint32_t rank) const;
 

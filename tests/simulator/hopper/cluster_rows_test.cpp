@@ -100,6 +100,23 @@ TEST_CASE("a remote arrive or store after the peer has left vanishes on the devi
   check_found(FindingKind::kBadAddress, lost, after_exit_case("@%lead mbarrier.arrive.shared::cluster.b64 _, [%r3];\n"));
 }
 
+TEST_CASE("an access of a peer that nothing orders before the exit is found even when it came first", "[V:exit-order]") {
+  // Rank 0 touches rank 1's memory; on the eager schedule it has done so when rank 1 goes on.
+  const auto at_the_end = [](const std::string& last_access, const std::string& last_act) {
+    return pair_case(init_barrier(32, 0, true) + kOther + "shl.b32 %r4, %thread, 2; add.s32 %r5, %r4, %smem; st.shared.u32 [%r5], %r4; " +
+                     "add.s32 %r5, %r4, %r2; mov.u32 %r9, 0; setp.eq.u32 %p1, %rank, 0;\n" + cluster_sync() + "@%p1 " + last_access +
+                     kStoreWord + last_act);
+  };
+  const std::string arrive = "mbarrier.arrive.shared::cluster.b64 _, [%r3];\n";
+  for (const std::string& access :
+       {std::string("ld.shared::cluster.u32 %r9, [%r5];\n"), std::string("st.shared::cluster.u32 [%r5], %r9;\n"), arrive}) {
+    clean_out(at_the_end(access, cluster_sync()));
+    check_found(FindingKind::kRace, "nothing orders this access before its exit", at_the_end(access, ""), {{Adversary::kEager, 0}});
+  }
+  // Arrives that the other CTA waits for come before its exit.
+  clean_out(at_the_end(arrive, "@%p1 bra END;\n" + wait_parity(0) + "END:\n"));
+}
+
 TEST_CASE("a multicast that lands in a CTA that has exited is found", "[V:exit-multicast]") {
   // Rank 0 issues the copy, then lets rank 1 go, which exits without waiting for its full barrier.
   HopperCase one = pair_case(
