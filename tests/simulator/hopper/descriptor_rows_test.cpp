@@ -107,14 +107,13 @@ Places read_back(const Tile& operand, const SmemDescriptor& descriptor) { return
 
 /// The formula's places for the elements (mn + first_mn, k + first_k) of a tile at `descriptor`.
 Places formula(const Tile& operand, SmemDescriptor descriptor, int first_mn = 0, int first_k = 0) {
-  constexpr std::uint32_t kBase = 2048;  // of %smem in the CTA's window: barriers first, then the next multiple of 1024
   const int k = k_extent(operand.kind), rows = operand.is_a ? 64 : operand.rows;
-  descriptor.start_bytes += kBase;
+  descriptor.start_bytes += kSmemAddress;
   Places places;
   for (int mn = 0; mn < rows; ++mn) {
     for (int column = 0; column < k; ++column) {
       places.push_back(element_address(descriptor, operand.is_mn_major, element_bytes(operand.kind), mn + first_mn, column + first_k) -
-                       kBase);
+                       kSmemAddress);
     }
   }
   return places;

@@ -141,10 +141,9 @@ inline HopperCase gemm_launch(const GemmCase& one) {
     launch.body += expect_bytes((one.is_a_in_registers ? 0 : a.num_bytes()) + b.num_bytes()) + (one.is_a_in_registers ? "" : a.loads()) +
                    b.loads() + wait_parity(0);
   } else {
-    constexpr std::uint32_t kBase = 2048;  // of %smem in the CTA's window: barriers first, then the next multiple of 1024
     launch.in.assign((launch.shared_bytes + 3) / 4, 0);
-    a.place(launch.in, kBase);
-    b.place(launch.in, kBase);
+    a.place(launch.in, kSmemAddress);
+    b.place(launch.in, kSmemAddress);
     launch.body +=
         fill_shared(static_cast<std::uint32_t>(launch.in.size()), 128) + (one.has_proxy_fence ? publish_shared() : "bar.sync 0;\n");
   }

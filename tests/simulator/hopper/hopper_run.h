@@ -16,6 +16,9 @@
 
 namespace kw::simulate {
 
+/// Of %smem in the CTA's window: the barriers come first, then the next multiple of 1024.
+constexpr std::uint32_t kSmemAddress = kSharedFirstByte + 1024;
+
 /// A tensor map whose address counts from the start of the buffer `in` or `out`.
 struct CaseMap {
   TensorMap map;
