@@ -111,13 +111,14 @@ json launch_to_json(const PlanLaunch& launch) {
     for (const PlanField& field : parameter.fields) fields.push_back(field_to_json(field));
     parameters.push_back({{"name", parameter.name}, {"fields", fields}});
   }
-  return {{"kernel", launch.kernel},
-          {"grid", exprs_to_json(launch.grid)},
-          {"block", exprs_to_json(launch.block)},
-          {"cluster", exprs_to_json(launch.cluster)},
-          {"is_persistent", launch.is_persistent},
-          {"dynamic_smem_bytes", launch.dynamic_smem_bytes.to_text()},
-          {"parameters", parameters}};
+  json out = {{"kernel", launch.kernel},
+              {"grid", exprs_to_json(launch.grid)},
+              {"block", exprs_to_json(launch.block)},
+              {"cluster", exprs_to_json(launch.cluster)},
+              {"dynamic_smem_bytes", launch.dynamic_smem_bytes.to_text()},
+              {"parameters", parameters}};
+  if (launch.is_persistent) out["is_persistent"] = true;
+  return out;
 }
 
 PlanLaunch launch_from(const json& in) {

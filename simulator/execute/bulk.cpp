@@ -77,15 +77,14 @@ bool read_map(const Frame& frame, const Context& context, std::uint64_t address,
     report(frame, context, FindingKind::kMisaligned, "a tensor map must lie at a multiple of 64 bytes", "alignas(64) CUtensorMap");
     return false;
   }
-  const Allocation* allocation = frame.machine().global().find(address, kTensorMapBytes);
-  if (allocation == nullptr) {
+  if (frame.machine().global().find(address, kTensorMapBytes) == nullptr) {
     report(frame, context, FindingKind::kBadAddress,
            frame.machine().describe_address(context, Space::kGeneric, address) + ": no tensor map there",
            "pass the map as a __grid_constant__ parameter, or in constant or global memory");
     return false;
   }
   std::array<std::uint8_t, kTensorMapBytes> bytes;
-  std::memcpy(bytes.data(), allocation->bytes.data() + (address - allocation->address), kTensorMapBytes);
+  if (frame.machine().read_tensor_map(context, address, std::as_writable_bytes(std::span(bytes))) != Outcome::kDone) return false;
   const Result<TensorMap> decoded = decode_tensor_map(bytes);
   if (!decoded) {
     report(frame, context, FindingKind::kBadOperand, decoded.error().message, "");

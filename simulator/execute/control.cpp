@@ -19,9 +19,12 @@ Outcome trap(Frame& frame, const Instr& instr) {
   return Outcome::kFault;
 }
 
-/// A cache policy is opaque to the program: any constant will do.
+// Policies of the whole range, as createpolicy.fractional gives them on an H200. To a program they are opaque.
+constexpr std::uint64_t kEvictFirstPolicy = 0x12f0000000000000u;
+constexpr std::uint64_t kEvictLastPolicy = 0x14f0000000000000u;
+
 Outcome make_policy(Frame& frame, const Instr& instr) {
-  for_lanes(frame.lanes, [&](int lane) { frame.at<std::uint64_t>(instr.d)[lane] = 0x12f0000000000000u; });
+  for_lanes(frame.lanes, [&](int lane) { frame.at<std::uint64_t>(instr.d)[lane] = instr.immediate; });
   return Outcome::kDone;
 }
 
@@ -84,6 +87,7 @@ Status Decoder::decode_control(Instr& instr) {
       return {};
     case Op::kCreatepolicy: {
       KW_TRY(instr.d, destination(0, 64));
+      instr.immediate = has("L2::evict_last") ? kEvictLastPolicy : kEvictFirstPolicy;
       instr.function = &make_policy;
       return {};
     }

@@ -247,8 +247,11 @@ Status Decoder::decode_by_family(Instr& instr) {
     case Op::kFence:
     case Op::kFenceProxy:
     case Op::kFenceMbarrierInit:
-    case Op::kFenceProxyTensormap:
       return decode_fence(instr);
+    case Op::kTensormapReplace:
+    case Op::kTensormapCopy:
+    case Op::kFenceProxyTensormap:
+      return decode_tensormap(instr);
     case Op::kCpAsync:
     case Op::kCpAsyncCommit:
     case Op::kCpAsyncWait:

@@ -88,15 +88,16 @@ class Decoder {
   Status decode_control(Instr& instr);  // control.cpp
   Status decode_load(Instr& instr);     // memory.cpp
   Status decode_store(Instr& instr);
-  Status decode_atomic(Instr& instr);    // atomic.cpp
-  Status decode_fence(Instr& instr);     // atomic.cpp
-  Status decode_copy(Instr& instr);      // copy.cpp
-  Status decode_bulk(Instr& instr);      // bulk.cpp
-  Status decode_barrier(Instr& instr);   // barrier.cpp
-  Status decode_mbarrier(Instr& instr);  // mbarrier.cpp
-  Status decode_warp(Instr& instr);      // collective.cpp
-  Status decode_matrix(Instr& instr);    // matrix.cpp: ldmatrix, stmatrix, movmatrix, mma
-  Status decode_wgmma(Instr& instr);     // wgmma.cpp
+  Status decode_atomic(Instr& instr);     // atomic.cpp
+  Status decode_fence(Instr& instr);      // atomic.cpp
+  Status decode_copy(Instr& instr);       // copy.cpp
+  Status decode_bulk(Instr& instr);       // bulk.cpp
+  Status decode_tensormap(Instr& instr);  // tensormap.cpp
+  Status decode_barrier(Instr& instr);    // barrier.cpp
+  Status decode_mbarrier(Instr& instr);   // mbarrier.cpp
+  Status decode_warp(Instr& instr);       // collective.cpp
+  Status decode_matrix(Instr& instr);     // matrix.cpp: ldmatrix, stmatrix, movmatrix, mma
+  Status decode_wgmma(Instr& instr);      // wgmma.cpp
   std::vector<std::uint32_t> tensor_register_indices(const Operand& vector);
 
   const Module& module_;

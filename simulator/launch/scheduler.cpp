@@ -93,17 +93,18 @@ WarpStep Scheduler::step(Warp& warp, std::uint64_t max_instructions) {
 }
 
 bool Scheduler::turn(bool& has_progress) {
-  has_progress = false;
+  const std::uint64_t before = num_executed_ + event_count();
   if (is_shuffled_ && !warps_.empty())
     std::rotate(warps_.begin(), warps_.begin() + static_cast<std::ptrdiff_t>(random_() % warps_.size()), warps_.end());
   for (Warp& warp : warps_) {
     if (warp.has_exited || (warp.is_parked && warp.parked_at == machine_.wake_count())) continue;
-    const std::uint64_t before = num_executed_ + event_count();
     const WarpStep result = step(warp, is_shuffled_ ? 1 + random_() % kTurnInstructions : kTurnInstructions);
     if (result == WarpStep::kFault) return false;
     machine_.tick();  // a copy that lands here is progress: a warp that was asked before may wait for it
     has_progress = has_progress || num_executed_ + event_count() != before || result == WarpStep::kExited;
   }
+  // What the adversary landed after the last warp's step counts: the warps that waited for it have not been asked again.
+  has_progress = num_executed_ + event_count() != before;
   return true;
 }
 

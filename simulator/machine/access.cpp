@@ -79,7 +79,10 @@ bool Machine::State::resolve(const Context& ctx, Space space, std::uint64_t addr
         "use .shared::cluster for the memory of another CTA");
   }
   if (owner->num_live_threads == 0) {
-    return refuse(FindingKind::kBadAddress, fmt::format("shared memory of CTA rank {}: that CTA has exited", rank),
+    // Seen on an H200: a remote load faults, a remote store or arrive is lost without a word.
+    return refuse(FindingKind::kBadAddress,
+                  fmt::format("shared memory of CTA rank {}: that CTA has exited; the device {}", rank,
+                              is_store ? "drops the write silently" : "ends the launch with a failure"),
                   "let all CTAs of the cluster meet at a cluster barrier before they exit");
   }
   const std::uint64_t offset = (address & kSharedOffsetMask) - kSharedFirstByte;  // wraps below the first byte

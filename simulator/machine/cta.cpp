@@ -105,6 +105,39 @@ Outcome Machine::map_to_rank(const Context& ctx, std::uint32_t address, std::uin
   return Outcome::kDone;
 }
 
+void Machine::State::check_exit(const Context& ctx, const Target& target, const Stamp& stamp) {
+  const Cluster& cluster = *ctx.cta->cluster;
+  if (stamp.epoch == 0 || stamp.cluster != cluster.index) return;
+  const std::uint32_t num_warps = static_cast<std::uint32_t>(ctx.cta->warps.size());
+  const bool is_of_warp = stamp.agent < cluster.agent(AgentKind::kMbarrier, 0);
+  if (is_of_warp && stamp.agent % cluster.num_warps / num_warps == ctx.cta->rank) return;
+  if (ctx.cta->exit_clock.local.get(stamp.agent) >= stamp.epoch) return;
+  if (findings.count_again(FindingKind::kRace, stamp.pc, ctx.pc)) return;
+  const std::string object = describe(target, 0);
+  findings.add({.kind = FindingKind::kRace,
+                .message = fmt::format("{}: that CTA exits, and nothing orders this access before its exit", object),
+                .where = place_of(stamp, object),
+                .other = place(ctx, -1, "exits"),
+                .remedy = "a cluster barrier as the last act of all threads of the cluster; a wait for every copy"});
+}
+
+void Machine::State::check_exit(const Context& ctx) {
+  Cta& cta = *ctx.cta;
+  Target target{Target::Kind::kShared, nullptr, 0, nullptr, &cta};
+  for (std::size_t word = 0; word < cta.shared_shadow.size(); ++word) {
+    const ShadowCell& cell = cta.shared_shadow[word];
+    target.offset = 4 * word;
+    check_exit(ctx, target, cell.writer);
+    check_exit(ctx, target, cell.other);
+    if (cell.more == 0) continue;
+    for (const Stamp& stamp : cta.shared_overflow.list(cell.more)) check_exit(ctx, target, stamp);
+  }
+  for (const auto& [offset, barrier] : cta.mbarriers) {
+    target.offset = offset;
+    for (const auto& [agent, stamp] : barrier.remote_arrives) check_exit(ctx, target, stamp);
+  }
+}
+
 void Machine::exit_lanes(const Context& ctx) {
   State& s = *state_;
   WarpState& state = s.warp(ctx);
@@ -117,6 +150,11 @@ void Machine::exit_lanes(const Context& ctx) {
   ctx.cta->cluster->barrier.num_arrived -= arrived_and_left;
   state.cluster_arrived &= ~leaving;
   if (leaving == 0) return;
+  const bool has_peers = ctx.cta->cluster->ctas.size() > 1;
+  if (s.options.checks_races && has_peers) {
+    ctx.cta->exit_clock.join(state.clock.seen);
+    if (ctx.cta->num_live_threads == 0) s.check_exit(ctx);
+  }
   for (std::uint32_t id = 0; id < kNumNamedBarriers; ++id) s.barrier_check_complete(*ctx.cta, id);
   s.cluster_barrier_check_complete(*ctx.cta->cluster);
   ++s.wake_count;

@@ -140,7 +140,8 @@ class Machine {
                           const std::uint32_t* tx_bytes, std::uint64_t* state);
   Outcome mbarrier_expect_tx(const Context& ctx, Space space, const std::uint64_t* address, const std::uint32_t* tx_bytes);
   Outcome mbarrier_complete_tx(const Context& ctx, Space space, const std::uint64_t* address, const std::uint32_t* tx_bytes);
-  /// `state_or_parity[lane]`. `completed` gets the lanes whose wait succeeded. kParked only if kind.may_park and no lane succeeded.
+  /// `state_or_parity[lane]`. `completed` gets the lanes whose wait succeeded. kParked only if kind.may_park and no lane succeeded;
+  /// the lazy and the random adversary may also let such a wait end without success, once.
   Outcome mbarrier_wait(const Context& ctx, const WaitKind& kind, const std::uint64_t* address, const std::uint64_t* state_or_parity,
                         LaneMask& completed);
   Outcome mbarrier_pending_count(const Context& ctx, const std::uint64_t* state, std::uint32_t* count);
@@ -172,6 +173,14 @@ class Machine {
   /// fence.proxy.async: the warp's ordered generic accesses become visible to the async proxy.
   void fence_proxy_async(const Context& ctx);
   void fence_mbarrier_init(const Context& ctx);
+
+  // --- Tensor maps that the kernel makes or changes. The machine moves their bytes and does not know what is in them ---
+  /// The map at a generic address, for a tensor copy: bounds, order, and the proxy fence after a publish_tensor_map.
+  Outcome read_tensor_map(const Context& ctx, std::uint64_t address, std::span<std::byte> bytes);
+  /// tensormap.cp_fenceproxy: shared -> global, once for the warp, then a release at `scope` that covers the copy.
+  Outcome publish_tensor_map(const Context& ctx, std::uint64_t global, std::uint32_t shared, std::uint32_t num_bytes, Scope scope);
+  /// fence.proxy.tensormap::generic.acquire: later tensor copies of the warp may use the map at `address[lane]`.
+  Outcome acquire_tensor_map(const Context& ctx, const std::uint64_t* address, Scope scope);
 
   // --- Tensor-core operations that read shared memory asynchronously (wgmma). Called by one warp for its warpgroup ---
   /// Checks and records the reads; `effect` runs now (eager) or by the adversary, at the latest in the wait that covers its group.

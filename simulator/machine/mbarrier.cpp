@@ -25,7 +25,7 @@ Mbarrier* Machine::State::find_mbarrier(const Context& ctx, Space space, std::ui
            fmt::format("mbarrier at {}: must be 8-byte aligned", describe_address(ctx, space, address)), verb, "");
     return nullptr;
   }
-  if (!resolve(ctx, space, address, kMbarrierBytes, lane, false, target)) return nullptr;
+  if (!resolve(ctx, space, address, kMbarrierBytes, lane, true, target)) return nullptr;
   if (target.kind != Target::Kind::kShared) {
     report(ctx, FindingKind::kBadAddress, lane, fmt::format("mbarrier at {}: must lie in shared memory", describe(target, 0)), verb, "");
     return nullptr;
@@ -92,6 +92,19 @@ bool Machine::State::mbarrier_add_tx(const Context& ctx, Mbarrier& barrier, cons
   return false;
 }
 
+bool Machine::State::times_out(const Context& ctx, const Wait& wait, std::uint64_t phase) {
+  // PTX ISA, mbarrier.try_wait: it returns false after a time limit that depends on the system (up to 4 us on an H200), so a kernel
+  // must loop. Eager takes the limit as infinite, lazy as zero once for each wait, so that a kernel without the loop is found.
+  if (options.schedule.adversary == Adversary::kEager) return false;
+  std::vector<TimedOut>& known = warp(ctx).timed_out;
+  for (const TimedOut& one : known) {
+    if (one.pc == ctx.pc && one.lanes == ctx.lanes && one.offset == wait.id_or_address && one.phase == phase) return false;
+  }
+  std::erase_if(known, [&](const TimedOut& one) { return one.pc == ctx.pc && (one.lanes & ctx.lanes) != 0; });
+  known.push_back({ctx.pc, ctx.lanes, wait.id_or_address, phase});
+  return options.schedule.adversary == Adversary::kLazy || random() % 2 == 0;
+}
+
 Outcome Machine::mbarrier_init(const Context& ctx, const std::uint64_t* address, const std::uint32_t* count) {
   State& s = *state_;
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) {
@@ -156,6 +169,10 @@ Outcome Machine::mbarrier_arrive(const Context& ctx, const ArriveKind& kind, con
     if (kind.has_expect_tx && !s.mbarrier_add_tx(ctx, *barrier, target, tx_bytes != nullptr ? tx_bytes[lane] : kind.tx_bytes, lane))
       return Outcome::kFault;
     if (barrier != last || barrier->phase != last_phase) barrier->arriving.join(s.warp(ctx).clock);
+    if (target.cta != ctx.cta) {
+      const Stamp stamp = s.access_of(ctx, AccessClass::kStrongWrite, "arrives").stamp;
+      barrier->remote_arrives[stamp.agent] = stamp;
+    }
     last = barrier;
     last_phase = barrier->phase;
     if (!s.mbarrier_arrive(ctx, *barrier, target, num_arrivals, lane)) return Outcome::kFault;
@@ -202,6 +219,7 @@ Outcome Machine::mbarrier_wait(const Context& ctx, const WaitKind& kind, const s
   State& s = *state_;
   completed = 0;
   Wait wait{.kind = Wait::Kind::kMbarrier, .is_parity = kind.is_parity};
+  std::uint64_t phase = 0;  // of the barrier that the last incomplete lane waits for
   const Mbarrier* last = nullptr;
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -213,13 +231,14 @@ Outcome Machine::mbarrier_wait(const Context& ctx, const WaitKind& kind, const s
     if (!is_complete) {
       wait.id_or_address = static_cast<std::uint32_t>(target.offset);
       wait.parity_or_state = state_or_parity[lane];
+      phase = barrier->phase;
       continue;
     }
     completed |= LaneMask{1} << lane;
     if (barrier != last && kind.order != Order::kRelaxed) s.warp(ctx).clock.join(barrier->published);
     last = barrier;
   }
-  if (completed == 0 && kind.may_park) {
+  if (completed == 0 && kind.may_park && !s.times_out(ctx, wait, phase)) {
     s.park(ctx, wait);
     return Outcome::kParked;
   }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,14 @@ struct Wait {
   std::uint32_t id_or_address = 0;
   std::uint64_t parity_or_state = 0;
   bool is_parity = false;
+};
+
+/// A try_wait that has returned false without the phase: it does so once, then parks.
+struct TimedOut {
+  std::uint32_t pc = 0;
+  LaneMask lanes = 0;
+  std::uint32_t offset = 0;  // of the mbarrier
+  std::uint64_t phase = 0;
 };
 
 /// One non-bulk cp.async of one lane, kept until the lane has waited for it.
@@ -84,7 +93,9 @@ struct WarpState {
   std::uint64_t last_sync_key = 0;
   std::uint64_t last_sync_version = 0;
   bool was_last_sync_acquire = false;
-  std::vector<Wait> waits;  // one per parked group of lanes
+  std::vector<Wait> waits;                               // one per parked group of lanes
+  std::vector<TimedOut> timed_out;                       // one per group of lanes and pc
+  std::map<std::uint64_t, std::uint64_t> acquired_maps;  // tensor map's address -> the publication that a fence has acquired
   // Named barriers and the cluster barrier: lanes that wait, and lanes that a completed generation has let go.
   std::array<LaneMask, kNumNamedBarriers> barrier_waiting{};
   std::array<LaneMask, kNumNamedBarriers> barrier_released{};
@@ -118,6 +129,7 @@ struct Mbarrier {
   bool is_init_fenced = false;        // fence.mbarrier_init or fence.proxy.async: the async proxy may complete bytes on it
   std::uint64_t init_generation = 0;  // of the cluster barrier that carries the fenced init by a relaxed arrive; 0: none
   Stamp init;
+  std::map<std::uint16_t, Stamp> remote_arrives;  // the last one of each agent of another CTA
   Frontiers arriving;
   Frontiers published;
 };
@@ -160,6 +172,7 @@ class Cta {
   std::vector<WarpState> warps;
   std::array<NamedBarrier, kNumNamedBarriers> barriers;
   std::map<std::uint32_t, Mbarrier> mbarriers;  // by offset from the first byte
+  Clock exit_clock;                             // what the threads that have exited knew
   std::uint32_t first_warp_in_cluster() const { return rank * static_cast<std::uint32_t>(warps.size()); }
 };
 
@@ -197,6 +210,7 @@ struct Machine::State {
   std::map<std::uint64_t, std::unique_ptr<Cluster>> clusters;  // resident ones
   std::unordered_map<const Allocation*, GlobalShadow> global_shadow;
   std::unordered_map<std::uint64_t, SyncCell> sync_cells;  // by address; shared ones by window address and cluster
+  std::map<std::uint64_t, std::uint64_t> published_maps;   // tensor map's address -> how often this launch has published it
   std::uint64_t num_shadow_bytes = 0;
   bool has_unchecked_memory = false;  // the shadow's cap was reached
   std::uint64_t wake_count = 0;
@@ -222,6 +236,9 @@ struct Machine::State {
   GlobalShadow* shadow_of(const Allocation& allocation);
 
   // cta.cpp
+  /// The CTA's last threads exit: accesses of other CTAs and of copies to its shared memory must come before.
+  void check_exit(const Context& ctx);
+  void check_exit(const Context& ctx, const Target& target, const Stamp& stamp);
   std::uint64_t linear_of(std::uint64_t cluster, std::uint32_t rank) const;
   std::array<std::uint32_t, 3> id_of(std::uint64_t cluster, std::uint32_t rank) const;
 
@@ -267,6 +284,8 @@ struct Machine::State {
   void mbarrier_check_complete(Mbarrier& barrier);
   /// Reports a barrier on which the async proxy is to complete bytes although no fence has made its init known there.
   void check_init_fenced(const Context& ctx, const Mbarrier& barrier, const Target& target, int lane);
+  /// The adversary lets this try_wait return false although the phase is not complete.
+  bool times_out(const Context& ctx, const Wait& wait, std::uint64_t phase);
   std::string describe_mbarrier(const Target& target) const;
 
   // async.cpp

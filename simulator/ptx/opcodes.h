@@ -99,6 +99,8 @@ enum class Op : std::uint8_t {
   kFenceProxy,
   kFenceMbarrierInit,
   kFenceProxyTensormap,
+  kTensormapReplace,
+  kTensormapCopy,
   kStAsync,
   kRedAsync,
   // asynchronous copies

@@ -64,6 +64,42 @@ WAIT:
   }
 }
 
+TEST_CASE("a copy that lands after the last warp's step is no deadlock, whatever the seed") {
+  // Eight copies, so that warps are woken by some of them and park again.
+  std::string copies;
+  for (int i = 0; i < 8; ++i) {
+    const std::string at = std::to_string(16 * i);
+    copies += "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3+" + at + "], [%rd1+" + at + "], 16, [%r2];\n";
+  }
+  const Result<Module> module = parse_ptx(kernel_text(".param .u64 in", R"(
+  .shared .align 8 .b64 bar;
+  .shared .align 128 .b8 tile[128];
+  .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [in];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, bar;
+  mov.u32 %r3, tile;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+  bar.sync 0;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+)" + copies + R"(
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  ret;)"),
+                                          "k.ptx");
+  REQUIRE(module.has_value());
+  const std::vector<std::byte> zeros(128);
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Simulation simulation(SimulationOptions{.schedule = {Adversary::kRandom, seed}});
+    const std::uint64_t in = simulation.allocate({"in", 128, AllocationRole::kInput, 256, zeros}).value();
+    const Result<LaunchReport> report = simulation.launch(*module, {.kernel = "k", .block = {128, 1, 1}, .arguments = {argument(in)}});
+    REQUIRE(report.has_value());
+    CHECK(report->is_clean());
+  }
+}
+
 TEST_CASE("planted fault: a spin on a flag that nobody sets is a livelock") {
   for (const Schedule& schedule : all_schedules()) {
     KernelRun k(kernel_text(".param .u64 flag", R"(

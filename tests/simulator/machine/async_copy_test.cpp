@@ -37,9 +37,6 @@ struct BulkMachine : SmallMachine {
     ctx.lanes = 1;
     return machine.bulk_load(ctx, pieces, barrier, 128, mask);
   }
-  void wait_until(Context ctx, std::uint32_t barrier, std::uint64_t parity) {
-    while (wait_parity(ctx, barrier, parity) == Outcome::kParked) REQUIRE(machine.force_one_completion());
-  }
   std::uint64_t source = 0;
   std::uint64_t result = 0;
 };

@@ -141,7 +141,7 @@ TEST_CASE("copies that arrive on an mbarrier are ordered for who waits on it") {
     m.sync(1);
     m.copy16(m.at(0, 2), m.shared(0), m.source);
     m.machine.cp_async_mbarrier_arrive(m.at(0, 3, 1), &barrier, true);
-    while (m.wait_parity(m.at(1, 4), m.shared(512), 0) == Outcome::kParked) REQUIRE(m.machine.force_one_completion());
+    m.wait_until(m.at(1, 4), m.shared(512), 0);
     m.load(m.at(1, 5, 0xf), m.shared(0));
     CHECK(m.loaded[1] == 1001);
     CHECK(m.text() == "");

@@ -205,5 +205,35 @@ TEST_CASE("a remote arrive releases a wait in another CTA of the cluster") {
   CHECK(m.text() == "");
 }
 
+TEST_CASE("a try_wait returns false without the phase: never on eager, once on lazy, then it parks") {
+  for (const Adversary adversary : {Adversary::kEager, Adversary::kLazy}) {
+    SmallMachine m({.block = {64, 1, 1}, .shared_bytes = 1024}, {.schedule = {adversary, 0}});
+    m.init(m.at(0, 0), m.shared(64), 1);
+    m.sync(1);
+    if (adversary == Adversary::kLazy) {
+      CHECK(m.wait_parity(m.at(1, 2), m.shared(64), 0) == Outcome::kDone);
+      CHECK(m.completed == 0);
+    }
+    CHECK(m.wait_parity(m.at(1, 2), m.shared(64), 0) == Outcome::kParked);
+    CHECK(m.wait_parity(m.at(1, 2), m.shared(64), 0) == Outcome::kParked);
+    m.arrive(m.at(0, 3), m.shared(64));
+    CHECK(m.wait_parity(m.at(1, 2), m.shared(64), 0) == Outcome::kDone);
+    CHECK(m.completed == 1);
+    CHECK(m.text() == "");
+  }
+}
+
+TEST_CASE("an mbarrier.init reaches another CTA by its fence and a relaxed cluster barrier, and not without the fence") {
+  for (const bool has_fence : {true, false}) {
+    SmallMachine m({.grid = {2, 1, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 1024});
+    m.init(m.at(0, 0), m.shared(64), 1);
+    if (has_fence) m.machine.fence_mbarrier_init(m.at(0, 1));
+    for (const std::size_t cta : {0u, 1u}) m.machine.cluster_arrive(m.at(0, 2, kAllLanes, cta), Order::kRelaxed);
+    for (const std::size_t cta : {0u, 1u}) m.machine.cluster_wait(m.at(0, 3, kAllLanes, cta), Order::kAcquire);
+    m.arrive(m.at(0, 4, kAllLanes, 1), m.shared(64, 0));
+    CHECK(m.kinds() == (has_fence ? Kinds{} : Kinds{FindingKind::kRace}));
+  }
+}
+
 }  // namespace
 }  // namespace kw::simulate

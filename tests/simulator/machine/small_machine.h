@@ -73,6 +73,13 @@ struct SmallMachine {
     const std::uint64_t wide = address;
     return machine.mbarrier_wait(ctx, {}, &wide, &parity, completed);
   }
+  /// The loop of a kernel around try_wait; copies land when nothing else can go on.
+  void wait_until(Context ctx, std::uint32_t address, std::uint64_t parity) {
+    completed = 0;
+    while (completed == 0) {
+      if (wait_parity(ctx, address, parity) == Outcome::kParked && !machine.force_one_completion()) return;
+    }
+  }
   std::uint32_t atomic_add(Context ctx, std::uint64_t address, std::uint32_t add, Order order, Scope scope = Scope::kGpu) {
     ctx.lanes = 1;
     std::uint32_t old = 0;

@@ -9,6 +9,7 @@
 #include "simulator/tensor/tile_generator.h"
 #include "tests/catch.h"
 #include "tests/simulator/tensor/reference_sum.h"
+#include "tests/simulator/tensor/smem_layout.h"
 
 namespace kw::simulate {
 namespace {
@@ -19,20 +20,6 @@ WgmmaForm form_of(const WgmmaForm& wanted) {
   const Result<WgmmaForm> form = make_wgmma_form(wanted);
   REQUIRE(form.has_value());
   return *form;
-}
-
-/// L(mn, k) of the facts, element by element, XORed.
-std::uint32_t element_address(const SmemDescriptor& d, bool is_mn_major, int es, int mn, int k) {
-  const int span = d.swizzle == Swizzle::kNone ? 16 : span_bytes(d.swizzle), per_chunk = 16 / es;
-  const int sbo = static_cast<int>(d.stride_bytes), lbo = static_cast<int>(d.leading_bytes);
-  int linear = static_cast<int>(d.start_bytes);
-  if (!is_mn_major && d.swizzle != Swizzle::kNone) linear += mn % 8 * span + mn / 8 * sbo + k * es;
-  if (!is_mn_major && d.swizzle == Swizzle::kNone) linear += mn % 8 * 16 + mn / 8 * sbo + k / per_chunk * lbo + k % per_chunk * es;
-  if (is_mn_major && d.swizzle != Swizzle::kNone) linear += mn * es % span + mn * es / span * lbo + k % 8 * span + k / 8 * sbo;
-  if (is_mn_major && d.swizzle == Swizzle::kNone) linear += mn % 8 * 2 + mn / 8 * sbo + k % 8 * 16 + k / 8 * lbo;
-  const int mask = span / 16 - 1;
-  const int row = (linear >> 7) - d.base_offset;
-  return static_cast<std::uint32_t>((linear ^ ((row & mask) << 4)) & 0x3ffff);
 }
 
 /// Shared memory with a hash in every byte; the operand is read through chunks and compared with single elements.
