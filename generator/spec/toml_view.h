@@ -1,5 +1,5 @@
 // A view of a TOML file that keeps source order and places: what the spec reader needs and no more.
-// The one door to toml++: no other header includes it.
+// toml++ itself is seen by the .cpp alone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

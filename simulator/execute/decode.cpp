@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxSharedBytes = 1 << 20;   // more than any device has; the launch checks against the architecture
 constexpr std::uint64_t kMaxLocalBytes = 512 << 10;  // CUDA Programming Guide, technical specifications: local memory of a thread
 constexpr std::uint32_t kSlotAlign = 64;
+constexpr std::size_t kMaxCallDepth = 8;  // of inlined code, for reports
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -117,15 +118,27 @@ void Decoder::lay_out_registers() {
   program_.register_bytes = offset;
 }
 
+SourcePlace Decoder::source_place(const Instruction& instruction) const {
+  const auto name = [&](int file) {
+    const auto index = static_cast<std::size_t>(file);
+    return index < module_.source_files.size() ? module_.source_files[index] : std::string();
+  };
+  SourcePlace place{instruction.line, module_.forms[static_cast<std::size_t>(instruction.form)].text, {}};
+  if (instruction.source_line != 0) place.sources.push_back({name(instruction.source_file), instruction.source_line});
+  for (int site = instruction.call_site; site >= 0 && place.sources.size() < kMaxCallDepth;) {
+    const CallSite& call = module_.call_sites[static_cast<std::size_t>(site)];
+    place.sources.push_back({name(call.file), call.line});
+    site = call.outer;
+  }
+  return place;
+}
+
 Status Decoder::decode_all() {
   program_.code.resize(kernel_.instructions.size());
   program_.places.resize(kernel_.instructions.size());
   for (std::size_t i = 0; i < kernel_.instructions.size(); ++i) {
     const Instruction& instruction = kernel_.instructions[i];
-    const std::size_t file = static_cast<std::size_t>(instruction.source_file);
-    program_.places[i] = SourcePlace{instruction.line, instruction.source_line,
-                                     file < module_.source_files.size() ? module_.source_files[file] : std::string(),
-                                     module_.forms[static_cast<std::size_t>(instruction.form)].text};
+    program_.places[i] = source_place(instruction);
     KW_TRY_VOID(decode(instruction, program_.code[i]));
   }
   return {};

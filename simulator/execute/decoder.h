@@ -34,6 +34,7 @@ class Decoder {
   // decode.cpp
   Status lay_out_variables();
   void lay_out_registers();
+  SourcePlace source_place(const Instruction& instruction) const;
   Status decode_all();
   Status decode(const Instruction& instruction, Instr& instr);
   Status decode_by_family(Instr& instr);

@@ -121,12 +121,16 @@ struct TensorRegisterName {
   std::uint32_t offset = 0;
 };
 
+struct SourceLine {
+  std::string file;
+  int line = 0;
+};
+
 /// The line of an instruction.
 struct SourcePlace {
   int ptx_line = 0;
-  int source_line = 0;
-  std::string source_file;
-  std::string form;  ///< "ld.global.nc.v4.f32"
+  std::string form;                 ///< "ld.global.nc.v4.f32"
+  std::vector<SourceLine> sources;  ///< its own line, then the calls that it was inlined through, innermost first; empty: no .loc
 };
 
 struct Program {

@@ -2,14 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/launch/check_request.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include <fmt/format.h>
+
+#include "simulator/launch/symbol_name.h"
 
 namespace kw::simulate {
 namespace {
@@ -85,15 +83,6 @@ Result<std::vector<std::byte>> pack_parameters(const Kernel& kernel, const Launc
 }
 
 }  // namespace
-
-std::string short_name(const std::string& symbol) {
-  int status = -1;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
-  if (status != 0 || text == nullptr) return symbol;
-  const std::string name(text.get());
-  const std::size_t last = name.rfind("::");
-  return last == std::string::npos ? name : name.substr(last + 2);
-}
 
 Result<CheckedLaunch> check_request(const Module& module, const Program& program, const LaunchRequest& request) {
   const Kernel* kernel = module.find_kernel(request.kernel);

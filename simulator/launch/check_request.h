@@ -15,9 +15,6 @@ struct CheckedLaunch {
   std::uint64_t num_resident_ctas = 0;  ///< that the device could hold at once
 };
 
-/// "_ZZ6reducePKfE8partials" -> "partials"; names that are not mangled stay.
-std::string short_name(const std::string& symbol);
-
 Result<CheckedLaunch> check_request(const Module& module, const Program& program, const LaunchRequest& request);
 
 }  // namespace kw::simulate

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "simulator/launch/scheduler.h"
+#include "simulator/launch/symbol_name.h"
 
 namespace kw::simulate {
 namespace {

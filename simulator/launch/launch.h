@@ -44,6 +44,7 @@ struct WaitingGroup {
   LaneMask lanes = 0;
   std::uint32_t pc = 0;
   std::string text;  ///< "barrier 0: 32 of 96 threads have arrived, ..."
+  WaitHistory history;
 };
 
 /// Bytes of an output that no store reached.

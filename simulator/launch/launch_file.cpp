@@ -7,7 +7,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
+
+#include "generator/base/toml.h"
+#include "generator/base/toml_keys.h"
 
 namespace kw::simulate {
 namespace {
@@ -303,6 +305,7 @@ Status check_names(const Reader& reader, const toml::node& node, const LaunchFil
 }  // namespace
 
 Result<LaunchFile> parse_launch_file(std::string_view text, const std::string& file_name) {
+  KW_TRY_VOID(check_key_parts(text, file_name));
   const Reader reader{file_name};
   toml::table root;
   try {
@@ -316,10 +319,12 @@ Result<LaunchFile> parse_launch_file(std::string_view text, const std::string& f
       root, "launch file", {"source", "kernel", "grid", "block", "cluster", "dynamic_shared_bytes", "arguments", "buffer", "tensor_map"}));
   LaunchFile launch;
   launch.file = file_name;
-  for (const std::string_view key : {"source", "grid", "block", "arguments"}) {
+  for (const std::string_view key : {"grid", "block", "arguments"}) {
     if (!root.contains(key)) return reader.refuse(root, fmt::format("launch file: {} must be given", key));
   }
-  KW_TRY(launch.source, reader.string(*root.get("source"), "source"));
+  if (root.contains("source")) {
+    KW_TRY(launch.source, reader.string(*root.get("source"), "source"));
+  }
   if (root.contains("kernel")) {
     KW_TRY(launch.call.kernel, reader.string(*root.get("kernel"), "kernel"));
   }

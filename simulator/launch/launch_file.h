@@ -55,7 +55,7 @@ struct LaunchFileArgument {
 
 struct LaunchFile {
   std::string file;
-  std::string source;  ///< .ptx or .cu, relative to the launch file
+  std::string source;  ///< .ptx or .cu, relative to the launch file; empty: named elsewhere
   LaunchCall call;     ///< without arguments; an empty kernel name means the only kernel
   std::map<std::string, LaunchFileBuffer> buffers;
   std::map<std::string, LaunchFileTensorMap> tensor_maps;
@@ -64,6 +64,10 @@ struct LaunchFile {
 
 /// Errors name the key, its value, the rule, and the line.
 Result<LaunchFile> parse_launch_file(std::string_view text, const std::string& file_name);
+
+/// The symbol of the kernel that the launch file names, as the PTX spells it or as the source does ("scale<float>", "scale", where
+/// only one fits); of the only kernel when it names none. Errors: no such kernel, or several (all are listed).
+Result<std::string> find_kernel_symbol(const LaunchFile& file, const Module& module);
 
 /// Reads a file named in the launch file (relative to it).
 using ReadFile = std::function<Result<std::vector<std::byte>>(const std::string& path)>;
@@ -79,6 +83,7 @@ Result<PreparedLaunch> prepare_launch(const LaunchFile& file, const ReadFile& re
 struct Difference {
   std::string buffer;
   std::uint64_t num_wrong = 0;
+  std::uint64_t num_elements = 0;
   std::uint64_t first_element = 0;
   double got = 0;
   double expected = 0;

@@ -119,7 +119,7 @@ Result<std::vector<Difference>> compare_expected(const LaunchFile& file, const P
     KW_TRY(const std::vector<std::byte> expected, filled(file, buffer, buffer.expected, read_file));
     const std::span<const std::byte> got = simulation.bytes(prepared.addresses.at(name));
     const auto element_bytes = static_cast<std::uint64_t>(size_bytes(buffer.dtype));
-    Difference difference{.buffer = name};
+    Difference difference{.buffer = name, .num_elements = buffer.num_elements};
     for (std::uint64_t element = 0; element < buffer.num_elements; ++element) {
       const double want = load_element(buffer.dtype, expected.data() + element * element_bytes);
       const double have = load_element(buffer.dtype, got.data() + element * element_bytes);

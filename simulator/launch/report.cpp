@@ -1,143 +1,155 @@
-// Prints reports. A finding shows what, the later access, the earlier access, and what would order them.
+// The text report. A finding shows what, the earlier access, what lies between, the later access, and what would order them.
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/launch/report.h"
 
-#include <filesystem>
+#include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
+
+#include "simulator/launch/report_view.h"
 
 namespace kw::simulate {
 namespace {
 
-// Said in every report, so that nobody takes a clean run for more than it is.
-constexpr std::string_view kScope =
-    "simulated, not run: no SASS and no timing; covers the blocks, sizes and schedule of this run; races of the observed order";
+constexpr std::size_t kMaxQuote = 100;  // columns of a quoted line
 
-const SourcePlace* place_of(const LaunchReport& report, std::uint32_t pc) {
-  return report.program != nullptr && pc < report.program->places.size() ? &report.program->places[pc] : nullptr;
-}
-
-/// A compiler's made-up folder says nothing: a path that is no file here is cut to its name.
-std::string file_name(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error) ? path : std::filesystem::path(path).filename().string();
-}
-
-std::string who(const Place& place) {
-  return place.lane >= 0 ? fmt::format("CTA {} warp {} lane {}", place.cta, place.warp, place.lane)
-                         : fmt::format("CTA {} warp {}", place.cta, place.warp);
-}
-
-std::string text_of(const LaunchReport& report, const Finding& finding) {
-  std::string text = fmt::format("{}: {}\n", to_text(finding.kind), finding.message);
-  if (finding.other) {
-    text += fmt::format("  earlier: {}\n           {} {}\n", line_of(report, finding.other->pc), who(*finding.other), finding.other->role);
-    text += fmt::format("  later:   {}\n           {} {}\n", line_of(report, finding.where.pc), who(finding.where), finding.where.role);
-  } else {
-    text += fmt::format("  at:      {}\n           {} {}\n", line_of(report, finding.where.pc), who(finding.where), finding.where.role);
-  }
-  if (!finding.remedy.empty()) text += fmt::format("  remedy:  {}\n", finding.remedy);
-  if (finding.count > 1) text += fmt::format("  seen {} times\n", finding.count);
+std::string shortened(const std::string& quote) {
+  if (quote.empty()) return "";
+  std::string text = "  " + (quote.size() > kMaxQuote ? quote.substr(0, kMaxQuote - 3) + "..." : quote);
+  std::replace(text.begin(), text.end(), '\t', ' ');
   return text;
 }
 
-nlohmann::json json_of(const LaunchReport& report, std::uint32_t pc) {
-  nlohmann::json json = {{"pc", pc}};
-  if (const SourcePlace* place = place_of(report, pc); place != nullptr) {
-    json["ptx_line"] = place->ptx_line;
-    json["form"] = place->form;
-    if (place->source_line != 0) {
-      json["source_file"] = file_name(place->source_file);
-      json["source_line"] = place->source_line;
-    }
-  }
-  return json;
+std::string ptx_text(const CodePlace& code) {
+  if (code.ptx.line == 0) return code.ptx.file;
+  return fmt::format("{}:{} {}", code.ptx.file, code.ptx.line, code.ptx.quote.empty() ? code.form : shortened(code.ptx.quote).substr(2));
 }
 
-nlohmann::json json_of(const LaunchReport& report, const Place& place) {
-  nlohmann::json json = json_of(report, place.pc);
-  json["cta"] = place.cta;
-  json["warp"] = place.warp;
-  if (place.lane >= 0) json["lane"] = place.lane;
-  json["role"] = place.role;
-  return json;
+/// The lines of an instruction, each with `margin` before it: PTX, source, callers.
+std::string lines_of(const LaunchReport& report, std::uint32_t pc, const ReportTexts& texts, const std::string& margin) {
+  const CodePlace code = code_place(report, pc, texts);
+  std::string text;
+  for (std::size_t depth = 0; depth < code.sources.size(); ++depth) {
+    const QuotedLine& source = code.sources[depth];
+    text += fmt::format("{}{}{}:{}{}\n", margin, depth == 0 ? "" : "called from ", source.file, source.line, shortened(source.quote));
+  }
+  return text + fmt::format("{}{}\n", margin, ptx_text(code));
+}
+
+std::string timeline_text(const LaunchReport& report, const Finding& finding, const ReportTexts& texts) {
+  const Timeline timeline = timeline_of(finding);
+  const bool has_two = timeline.columns.size() == 2;
+  std::string text = has_two ? fmt::format("  A = {}, B = {}; time runs down\n\n   A   B\n", timeline.columns[0], timeline.columns[1]) : "";
+  for (std::size_t at = 0; at < timeline.steps.size(); ++at) {
+    const TimelineStep& step = timeline.steps[at];
+    const char mark = step.is_access ? '*' : '+';
+    const std::string_view label = !has_two || !step.is_access ? "" : at == 0 ? "earlier: " : "later:   ";
+    const std::string head = !has_two ? "  at: " : step.column == 0 ? fmt::format("   {}   .   ", mark) : fmt::format("   .   {}   ", mark);
+    const std::string margin = !has_two ? "      " : "   .   .     ";
+    text += fmt::format("{}{}{} {}\n", head, label, who(step.place), step.place.role);
+    text += lines_of(report, step.place.pc, texts, margin);
+  }
+  return text;
+}
+
+std::string text_of(const DistinctFinding& distinct, const ReportTexts& texts, bool names_schedules) {
+  const Finding& finding = *distinct.finding;
+  std::string text = fmt::format("{}: {}\n", to_text(finding.kind), finding.message);
+  if (!finding.remedy.empty()) text += fmt::format("  remedy:  {}\n", finding.remedy);
+  if (const std::string gap = gap_of(*distinct.report, finding); !gap.empty()) text += fmt::format("  where:   between {}\n", gap);
+  if (!is_standstill(finding.kind)) text += timeline_text(*distinct.report, finding, texts);  // who stands where follows in its own list
+  if (finding.count > 1) text += fmt::format("  seen {} times\n", finding.count);
+  if (distinct.num_alike != 0) text += fmt::format("  and the same for {} more instructions of these lines\n", distinct.num_alike);
+  if (names_schedules) text += fmt::format("  on schedule {}\n", fmt::join(distinct.schedules, ", "));
+  return text;
+}
+
+/// Of a barrier that nobody has arrived at: which arrives the kernel has at all.
+std::string suspect_text(const LaunchReport& report, const ReportTexts& texts) {
+  std::string text =
+      "    NOBODY HAS ARRIVED at this barrier so far: look for the arrive that should let this role go. The kernel's arrives:\n";
+  for (const ArriveInstruction& arrive : arrive_instructions(report)) {
+    const QuotedLine line = call_line(code_place(report, arrive.pc, texts));
+    text += fmt::format("      {} {}:{}{}\n", arrive.was_executed ? "executed, for other barriers:" : "not executed so far:", line.file,
+                        line.line, shortened(line.quote));
+  }
+  return text;
+}
+
+/// Arrivals at one instruction in one phase are one line.
+std::string history_text(const LaunchReport& report, const WaitingRole& role, const ReportTexts& texts) {
+  std::string text;
+  std::size_t at = 0;
+  if (role.is_at_mbarrier && !role.history.places.empty()) {
+    text += fmt::format("    {} by {}:\n", role.history.places[0].role, who(role.history.places[0]));
+    text += lines_of(report, role.history.places[0].pc, texts, "      ");
+    at = 1;
+    if (role.history.has_no_arrival) text += suspect_text(report, texts);
+  }
+  while (at < role.history.places.size()) {
+    const Place& first = role.history.places[at];
+    std::vector<std::string> names;
+    for (; at < role.history.places.size() && role.history.places[at].pc == first.pc && role.history.places[at].role == first.role; ++at) {
+      if (names.empty() || names.back() != who(role.history.places[at])) names.push_back(who(role.history.places[at]));
+    }
+    text += fmt::format("    {}: {}, at\n", first.role, fmt::join(names, ", "));
+    text += lines_of(report, first.pc, texts, "      ");
+  }
+  return text;
+}
+
+std::string waiting_text(const LaunchReport& report, const ReportTexts& texts) {
+  std::string text = "\nwho waits, where and for what:\n";
+  for (const WaitingRole& role : waiting_roles(report)) {
+    text += fmt::format("\n  {}\n    {}\n", role.who, role.text);
+    text += lines_of(report, role.pc, texts, "      ");
+    text += history_text(report, role, texts);
+  }
+  return text;
+}
+
+/// What the last report has besides findings, and the blocks that none of the reports executed.
+std::string tail_text(const std::vector<const LaunchReport*>& reports) {
+  const LaunchReport& last = *reports.back();
+  std::string text;
+  if (!last.has_ended) return text;  // what it did not come to says nothing
+  if (last.num_dropped_findings != 0) text += fmt::format("\n{} further findings are not listed\n", last.num_dropped_findings);
+  if (last.has_unchecked_memory)
+    text += "\nmore global memory was written than the race check holds: part of it was not checked for races\n";
+  for (const UnwrittenOutput& output : last.unwritten) {
+    text += fmt::format("\noutput '{}': {} of {} bytes were never written\n", output.name, output.num_unwritten_bytes, output.num_bytes);
+  }
+  if (std::any_of(reports.begin(), reports.end(), [](const LaunchReport* report) { return !report->is_clean(); })) return text;
+  CoverageUnion together;
+  for (const LaunchReport* report : reports) together.add(*report);
+  for (const std::uint32_t pc : together.coverage().missed) text += fmt::format("  block not executed: {}\n", line_of(last, pc));
+  return text;
 }
 
 }  // namespace
 
 std::string line_of(const LaunchReport& report, std::uint32_t pc) {
-  const SourcePlace* place = place_of(report, pc);
-  if (place == nullptr) return fmt::format("{}, instruction {}", report.file, pc);
-  std::string text = fmt::format("{}:{} {}", report.file, place->ptx_line, place->form);
-  if (place->source_line != 0) text += fmt::format(", source {}:{}", file_name(place->source_file), place->source_line);
+  const CodePlace code = code_place(report, pc, {});
+  if (code.ptx.line == 0) return fmt::format("{}, instruction {}", report.file, pc);
+  std::string text = ptx_text(code);
+  if (!code.sources.empty()) text += fmt::format(", source {}:{}", code.sources[0].file, code.sources[0].line);
   return text;
 }
 
-std::string to_text(const LaunchReport& report) {
-  const std::string_view verdict = report.is_clean() ? "clean" : report.has_ended ? "ended with findings" : "did not end";
-  std::string text = fmt::format("kernel {} ({}), schedule {}: {}\n", report.kernel, report.file, to_text(report.schedule), verdict);
-  text += fmt::format("  {} CTAs, {} warp instructions, {} of {} basic blocks executed\n", report.num_ctas_run,
-                      report.num_warp_instructions, report.coverage.num_executed, report.coverage.num_blocks);
-  for (const Finding& finding : report.findings) text += "\n" + text_of(report, finding);
-  if (report.num_dropped_findings != 0) text += fmt::format("\n{} further findings are not listed\n", report.num_dropped_findings);
-  if (report.has_unchecked_memory)
-    text += "\nmore global memory was written than the race check holds: part of it was not checked for races\n";
-  if (!report.waiting.empty()) {
-    text += "\nwhere each warp stands:\n";
-    for (const WaitingGroup& group : report.waiting) {
-      const std::string lanes = group.lanes == kAllLanes ? "" : fmt::format(" lanes {:#010x}", group.lanes);
-      text += fmt::format("  CTA {} warp {}{}: {}\n    {}\n", group.cta, group.warp, lanes, line_of(report, group.pc), group.text);
-    }
-  }
-  for (const UnwrittenOutput& output : report.unwritten) {
-    text += fmt::format("\noutput '{}': {} of {} bytes were never written\n", output.name, output.num_unwritten_bytes, output.num_bytes);
-  }
-  for (const std::uint32_t pc : report.coverage.missed) text += fmt::format("  block not executed: {}\n", line_of(report, pc));
-  return text + fmt::format("({})\n", kScope);
-}
+std::string to_text(const LaunchReport& report, const ReportTexts& texts) { return to_text(std::vector{&report}, texts); }
 
-nlohmann::json to_json(const LaunchReport& report) {
-  nlohmann::json json = {{"format", "kernelwright.simulation"},
-                         {"version", 1},
-                         {"file", report.file},
-                         {"kernel", report.kernel},
-                         {"schedule", to_text(report.schedule)},
-                         {"has_ended", report.has_ended},
-                         {"is_clean", report.is_clean()},
-                         {"num_ctas_run", report.num_ctas_run},
-                         {"num_warp_instructions", report.num_warp_instructions},
-                         {"num_dropped_findings", report.num_dropped_findings},
-                         {"has_unchecked_memory", report.has_unchecked_memory},
-                         {"scope", kScope}};
-  json["findings"] = nlohmann::json::array();
-  for (const Finding& finding : report.findings) {
-    nlohmann::json entry = {{"kind", to_text(finding.kind)},
-                            {"message", finding.message},
-                            {"where", json_of(report, finding.where)},
-                            {"remedy", finding.remedy},
-                            {"count", finding.count}};
-    if (finding.other) entry["earlier"] = json_of(report, *finding.other);
-    json["findings"].push_back(std::move(entry));
+std::string to_text(const std::vector<const LaunchReport*>& reports, const ReportTexts& texts) {
+  std::string text;
+  for (const LaunchReport* report : reports) {
+    text += fmt::format("kernel {} ({}), schedule {}: {}\n", report->kernel, report->file, to_text(report->schedule), verdict(*report));
+    text += fmt::format("  {} CTAs, {} warp instructions, {} of {} basic blocks executed\n", report->num_ctas_run,
+                        report->num_warp_instructions, report->coverage.num_executed, report->coverage.num_blocks);
   }
-  json["waiting"] = nlohmann::json::array();
-  for (const WaitingGroup& group : report.waiting) {
-    nlohmann::json entry = json_of(report, group.pc);
-    entry["cta"] = group.cta;
-    entry["warp"] = group.warp;
-    entry["lanes"] = group.lanes;
-    entry["text"] = group.text;
-    json["waiting"].push_back(std::move(entry));
-  }
-  json["unwritten"] = nlohmann::json::array();
-  for (const UnwrittenOutput& output : report.unwritten) {
-    json["unwritten"].push_back(
-        {{"name", output.name}, {"num_unwritten_bytes", output.num_unwritten_bytes}, {"num_bytes", output.num_bytes}});
-  }
-  json["blocks"] = {
-      {"num_blocks", report.coverage.num_blocks}, {"num_executed", report.coverage.num_executed}, {"missed", nlohmann::json::array()}};
-  for (const std::uint32_t pc : report.coverage.missed) json["blocks"]["missed"].push_back(json_of(report, pc));
-  return json;
+  for (const DistinctFinding& distinct : distinct_findings(reports)) text += "\n" + text_of(distinct, texts, reports.size() > 1);
+  const auto stuck = std::find_if(reports.begin(), reports.end(), [](const LaunchReport* report) { return is_stuck(*report); });
+  if (stuck != reports.end() && !(*stuck)->waiting.empty()) text += waiting_text(**stuck, texts);
+  return text + tail_text(reports) + fmt::format("({})\n", kReportScope);
 }
 
 }  // namespace kw::simulate

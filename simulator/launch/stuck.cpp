@@ -1,7 +1,6 @@
 // Stand-stills: who waits for what, and whether running warps spin on memory that nobody changes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -14,19 +13,6 @@ namespace {
 constexpr std::size_t kMaxWaiting = 256;
 constexpr int kMaxSpinInstructions = 4096;
 
-/// "0-3, 6": warps of one CTA that wait at the same place.
-std::string ranges(const std::vector<std::uint32_t>& sorted) {
-  std::string text;
-  for (std::size_t first = 0; first < sorted.size();) {
-    std::size_t last = first;
-    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", sorted[first]);
-    if (last > first) text += fmt::format("-{}", sorted[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<WaitingGroup> Scheduler::waiting() const {
@@ -35,13 +21,15 @@ std::vector<WaitingGroup> Scheduler::waiting() const {
     if (warp.has_exited) continue;
     for (const GroupView& group : executor_.groups(warp.cta, warp.warp)) {
       if (waiting.size() == kMaxWaiting) return waiting;
-      WaitingGroup entry{machine_.linear_cta(*warp.cta), warp.warp, group.lanes, group.pc, ""};
+      WaitingGroup entry{machine_.linear_cta(*warp.cta), warp.warp, group.lanes, group.pc, "", {}};
       if (!group.reason.empty()) {
         entry.text = group.reason;
       } else if (group.is_gathering) {
         entry.text = "waits for the other lanes of its warp at an .aligned or collective instruction";
       } else if (group.is_parked) {
-        entry.text = machine_.describe_wait({warp.cta, warp.warp, group.lanes, group.pc});
+        const Context ctx{warp.cta, warp.warp, group.lanes, group.pc};
+        entry.text = machine_.describe_wait(ctx);
+        entry.history = machine_.wait_history(ctx);
       } else {
         entry.text = "is running";
       }
@@ -55,17 +43,16 @@ std::vector<WaitingGroup> Scheduler::waiting() const {
 
 void Scheduler::report_stuck(FindingKind kind, std::string message, std::string remedy) {
   const std::vector<WaitingGroup> groups = waiting();
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::vector<std::uint32_t>> by_place;
-  for (const WaitingGroup& group : groups) by_place[{group.cta, group.pc, group.text}].push_back(group.warp);
   Finding finding{kind, std::move(message), {}, std::nullopt, std::move(remedy)};
-  std::size_t num_listed = 0;
-  for (const auto& [place, warps] : by_place) {
-    if (++num_listed > 8) break;
+  if (!groups.empty()) {
+    // A role at an mbarrier that nobody has ever arrived at points to what is missing.
+    const auto suspect = std::find_if(groups.begin(), groups.end(), [](const WaitingGroup& group) { return group.history.has_no_arrival; });
+    const WaitingGroup& first = suspect == groups.end() ? groups[0] : *suspect;
+    if (suspect != groups.end()) finding.remedy = "nobody has arrived at that mbarrier: an arrive is missing, or not reached";
+    finding.where = {first.cta, first.warp, -1, first.pc, first.text};
     finding.message +=
-        fmt::format("; cta {} warp {} at pc {}: {}", std::get<0>(place), ranges(warps), std::get<1>(place), std::get<2>(place));
+        fmt::format("; {} warps wait or run, look first at CTA {} warp {}: {}", groups.size(), first.cta, first.warp, first.text);
   }
-  if (by_place.size() > 8) finding.message += fmt::format("; and {} more places", by_place.size() - 8);
-  if (!groups.empty()) finding.where = {groups[0].cta, groups[0].warp, -1, groups[0].pc, groups[0].text};
   const bool is_divergent = std::any_of(groups.begin(), groups.end(),
                                         [](const WaitingGroup& group) { return group.text.starts_with("waits for the other lanes"); });
   if (kind == FindingKind::kDeadlock && is_divergent) {

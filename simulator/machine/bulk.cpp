@@ -65,6 +65,7 @@ Outcome Machine::bulk_load(const Context& ctx, std::span<const CopyPiece> pieces
                            std::uint16_t cta_mask) {
   State& s = *state_;
   ++s.store_count;
+  s.note(ctx, SyncKind::kAsyncIssue);
   if (cta_mask == 0) return s.load_to(ctx, pieces, mbarrier, tx_bytes, 0, false);
   const std::size_t num_ctas = ctx.cta->cluster->ctas.size();
   if (static_cast<std::size_t>(std::bit_width(cta_mask)) > num_ctas) {
@@ -83,6 +84,7 @@ Outcome Machine::bulk_copy_shared(const Context& ctx, std::uint32_t destination,
                                   std::uint32_t mbarrier) {
   State& s = *state_;
   ++s.store_count;
+  s.note(ctx, SyncKind::kAsyncIssue);
   const int lane = issuing_lane(ctx);
   Target barrier_at;
   Mbarrier* barrier = s.find_mbarrier(ctx, Space::kSharedCluster, mbarrier, lane, "copies with completion on", barrier_at);
@@ -109,6 +111,7 @@ Outcome Machine::store_async(const Context& ctx, std::uint32_t bytes, const std:
                              const std::uint64_t* mbarrier) {
   State& s = *state_;
   ++s.store_count;
+  s.note(ctx, SyncKind::kAsyncIssue);
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     Target barrier_at;
@@ -143,6 +146,7 @@ Outcome Machine::store_async(const Context& ctx, std::uint32_t bytes, const std:
 Outcome Machine::bulk_store(const Context& ctx, std::span<const CopyPiece> pieces, const AtomicKind* reduction) {
   State& s = *state_;
   ++s.store_count;
+  s.note(ctx, SyncKind::kAsyncIssue);
   const int lane = issuing_lane(ctx);
   GroupQueue& queue = s.warp(ctx).bulk;
   const Cluster& cluster = *ctx.cta->cluster;
@@ -201,6 +205,7 @@ Outcome Machine::bulk_wait(const Context& ctx, std::uint32_t num_pending_groups,
   GroupQueue& queue = state.bulk;
   const std::uint32_t done = queue.num_committed > num_pending_groups ? queue.num_committed - num_pending_groups : 0;
   s.run_groups(queue, done);
+  s.note(ctx, SyncKind::kCopyWait);
   VectorClock& local = state.clock.seen.local;
   const Cluster& cluster = *ctx.cta->cluster;
   local.raise(cluster.agent(AgentKind::kBulkRead, s.warp_in_cluster(ctx)), done);
@@ -215,6 +220,7 @@ void Machine::fence_proxy_async(const Context& ctx) {
   for (auto& [offset, barrier] : ctx.cta->mbarriers) {
     barrier.is_init_fenced = barrier.is_init_fenced || clock.seen.local.get(barrier.init.agent) >= barrier.init.epoch;
   }
+  s.note(ctx, SyncKind::kProxyFence);
   s.advance(ctx);
 }
 

@@ -37,6 +37,7 @@ Outcome Machine::cluster_arrive(const Context& ctx, Order order) {
   ClusterBarrier& barrier = ctx.cta->cluster->barrier;
   state.cluster_arrived |= ctx.lanes;
   barrier.num_arrived += static_cast<std::uint32_t>(std::popcount(ctx.lanes));
+  s.note(ctx, SyncKind::kClusterArrive, 0, barrier.num_generations);
   if (order != Order::kRelaxed) {
     barrier.arriving.join(state.clock);
     s.advance(ctx);
@@ -67,6 +68,7 @@ Outcome Machine::cluster_wait(const Context& ctx, Order order) {
   state.cluster_released &= ~ctx.lanes;
   state.cluster_generation = ctx.cta->cluster->barrier.num_generations;  // the next one cannot complete without this thread
   state.clock.join(ctx.cta->cluster->barrier.published);
+  s.note(ctx, SyncKind::kClusterPass, 0, ctx.cta->cluster->barrier.num_generations - 1);
   s.unpark(ctx);
   return Outcome::kDone;
 }

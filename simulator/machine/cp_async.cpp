@@ -71,6 +71,7 @@ Outcome Machine::cp_async(const Context& ctx, std::uint32_t num_bytes, const std
 Outcome Machine::cp_async_commit(const Context& ctx) {
   CpAsyncQueue& queue = state_->warp(ctx).cp_async;
   for (LaneMask rest = ctx.lanes; rest != 0; rest &= rest - 1) ++queue.num_committed[static_cast<std::size_t>(std::countr_zero(rest))];
+  state_->note(ctx, SyncKind::kCommit, queue.epoch);
   if (queue.is_epoch_used) ++queue.epoch;
   queue.is_epoch_used = false;
   return Outcome::kDone;
@@ -100,6 +101,7 @@ Outcome Machine::cp_async_wait(const Context& ctx, std::uint32_t num_pending_gro
     up_to[lane] = committed > num_pending_groups ? committed - num_pending_groups : 0;
   }
   s.finish_cp_async(state, ctx.lanes, up_to, ctx.cta->cluster->agent(AgentKind::kCpAsync, s.warp_in_cluster(ctx)));
+  s.note(ctx, SyncKind::kCopyWait);
   return Outcome::kDone;
 }
 

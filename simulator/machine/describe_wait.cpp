@@ -54,4 +54,11 @@ std::string Machine::describe_wait(const Context& ctx) const {
   return "is not parked in the machine";
 }
 
+WaitHistory Machine::wait_history(const Context& ctx) const {
+  for (const Wait& wait : state_->warp(ctx).waits) {
+    if ((wait.lanes & ctx.lanes) != 0) return state_->history(ctx, wait);
+  }
+  return {};
+}
+
 }  // namespace kw::simulate

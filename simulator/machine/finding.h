@@ -45,13 +45,20 @@ struct Place {
   std::string role;  ///< "reads shared 'smem' + 128 (4 bytes)", "arrives at barrier 1"
 };
 
+/// A synchronising instruction that one of two warps passed between their accesses.
+struct PassedStep {
+  bool is_of_earlier = false;  ///< by the warp of the earlier access
+  Place place;
+};
+
 struct Finding {
   FindingKind kind = FindingKind::kRace;
   std::string message;  ///< one sentence: subject, value, rule
   Place where;
-  std::optional<Place> other;  ///< the earlier access, for races and fences
-  std::string remedy;          ///< what would order the two, or which rule to keep
-  std::uint64_t count = 1;     ///< how often the same pair was seen
+  std::optional<Place> other;           ///< the earlier access, for races and fences
+  std::string remedy;                   ///< what would order the two, or which rule to keep
+  std::uint64_t count = 1;              ///< how often the same pair was seen
+  std::vector<PassedStep> passed = {};  ///< in the order of the run; the latest few of each warp
 };
 
 /// Collects findings; keeps the first `max_kept` distinct ones and counts the rest.

@@ -1,21 +1,13 @@
 // Composes findings: names of addresses, places of stamps, what would order two accesses.
 // SPDX-License-Identifier: Apache-2.0
+#include <tuple>
+
 #include <fmt/format.h>
 
 #include "simulator/machine/state.h"
 
 namespace kw::simulate {
 namespace {
-
-std::string shared_name(const LaunchShape& shape, std::uint64_t offset) {
-  const SharedSymbol* nearest = nullptr;
-  for (const SharedSymbol& symbol : shape.shared_symbols) {
-    const bool is_below = symbol.offset <= offset && (symbol.num_bytes == 0 || offset - symbol.offset < symbol.num_bytes);
-    if (is_below && (nearest == nullptr || symbol.offset >= nearest->offset)) nearest = &symbol;
-  }
-  if (nearest == nullptr) return fmt::format("shared + {}", offset);
-  return fmt::format("shared '{}' + {}", nearest->name, offset - nearest->offset);
-}
 
 std::string_view verb_of(AccessClass access) {
   switch (access) {
@@ -56,6 +48,16 @@ std::string_view remedy_for(std::uint32_t earlier_kind, bool is_other_cluster, b
 
 }  // namespace
 
+std::string Machine::State::shared_name(std::uint64_t offset) const {
+  const SharedSymbol* nearest = nullptr;
+  for (const SharedSymbol& symbol : shape.shared_symbols) {
+    const bool is_below = symbol.offset <= offset && (symbol.num_bytes == 0 || offset - symbol.offset < symbol.num_bytes);
+    if (is_below && (nearest == nullptr || symbol.offset >= nearest->offset)) nearest = &symbol;
+  }
+  if (nearest == nullptr) return fmt::format("shared + {}", offset);
+  return fmt::format("shared '{}' + {}", nearest->name, offset - nearest->offset);
+}
+
 Place Machine::State::place(const Context& ctx, int lane, std::string role) const {
   return {static_cast<std::uint32_t>(ctx.cta->linear), ctx.warp, lane, ctx.pc, std::move(role)};
 }
@@ -67,7 +69,7 @@ std::string Machine::State::describe(const Target& target, std::uint64_t num_byt
       text = fmt::format("global '{}' + {}", target.allocation->name, target.offset);
       break;
     case Target::Kind::kShared:
-      text = shared_name(shape, target.offset);
+      text = shared_name(target.offset);
       break;
     case Target::Kind::kLocal:
       text = fmt::format("local + {}", target.offset % std::max<std::uint64_t>(1, shape.local_bytes_per_thread));
@@ -87,7 +89,7 @@ std::string Machine::State::describe_address(const Context& ctx, Space space, st
     const std::uint64_t offset = address & kSharedOffsetMask;
     const std::uint64_t rank = address >> kSharedRankShift;
     std::string text = offset < kSharedFirstByte ? fmt::format("shared address {:#x} (below the first byte)", address)
-                                                 : shared_name(shape, offset - kSharedFirstByte);
+                                                 : shared_name(offset - kSharedFirstByte);
     if (rank != ctx.cta->rank) text += fmt::format(" of CTA rank {}", rank);
     return text;
   }
@@ -116,6 +118,10 @@ Place Machine::State::place_of(const Stamp& stamp, const std::string& object) co
   Place place;
   place.cta = static_cast<std::uint32_t>(linear_of(stamp.cluster, warp / warps_per_cta));
   place.warp = warp % warps_per_cta;
+  if (kind >= static_cast<std::uint32_t>(AgentKind::kMbarrier)) {
+    // The agent is the mbarrier: the log knows who issued the copy.
+    if (const auto issuer = issuer_of(stamp.cluster, stamp.pc)) std::tie(place.cta, place.warp) = *issuer;
+  }
   place.pc = stamp.pc;
   place.role = fmt::format("{} {}{}", verb_of(stamp.access), object, kBy[std::min(kind, 5u)]);
   return place;
@@ -131,6 +137,7 @@ void Machine::State::report_conflict(const Context& ctx, const Target& target, s
   finding.kind = kind;
   finding.where = place(ctx, lane, fmt::format("{} {} ({} bytes)", access.verb, object, num_bytes));
   finding.other = place_of(conflict.earlier, object);
+  finding.passed = steps_between(ctx, conflict.earlier);
   const std::uint32_t num_warps = shape.num_warps() * shape.ctas_per_cluster();
   const std::uint32_t earlier_kind = conflict.earlier.agent / num_warps;
   if (is_fence) {

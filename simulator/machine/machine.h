@@ -80,6 +80,12 @@ struct WaitKind {
   Scope scope = Scope::kCta;
 };
 
+/// What led to a wait at a barrier.
+struct WaitHistory {
+  std::vector<Place> places;    ///< who initialised the mbarrier, then the latest arrivals at the barrier
+  bool has_no_arrival = false;  ///< of an mbarrier: nobody has arrived at it since its initialisation
+};
+
 class Machine {
  public:
   struct State;  ///< inside: state.h
@@ -202,6 +208,8 @@ class Machine {
   /// Why the latest kParked call of this warp waits, with the state of now: "mbarrier full[1] (shared + 64): waits for parity 0,
   /// phase 3, 1 of 1 arrivals pending, 16384 bytes outstanding".
   std::string describe_wait(const Context& ctx) const;
+  /// Beside describe_wait: who initialised that barrier, and who has arrived at it lately.
+  WaitHistory wait_history(const Context& ctx) const;
   /// Stores so far (any space): an unchanged value over a backward branch marks a spin loop.
   std::uint64_t store_count() const;
   /// "shared 'smem' + 128", "global 'A' + 4096": for reports.

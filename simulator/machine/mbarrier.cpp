@@ -175,6 +175,7 @@ Outcome Machine::mbarrier_arrive(const Context& ctx, const ArriveKind& kind, con
     }
     last = barrier;
     last_phase = barrier->phase;
+    s.note(ctx, SyncKind::kMbarrierArrive, mbarrier_object(target), barrier->phase);
     if (!s.mbarrier_arrive(ctx, *barrier, target, num_arrivals, lane)) return Outcome::kFault;
     if (kind.is_drop) barrier->count -= std::min(barrier->count, num_arrivals);
     if (kind.is_no_complete && barrier->pending == 0) {
@@ -235,7 +236,10 @@ Outcome Machine::mbarrier_wait(const Context& ctx, const WaitKind& kind, const s
       continue;
     }
     completed |= LaneMask{1} << lane;
-    if (barrier != last && kind.order != Order::kRelaxed) s.warp(ctx).clock.join(barrier->published);
+    if (barrier != last) {
+      if (kind.order != Order::kRelaxed) s.warp(ctx).clock.join(barrier->published);
+      s.note(ctx, SyncKind::kMbarrierPass, mbarrier_object(target), barrier->phase - 1);
+    }
     last = barrier;
   }
   if (completed == 0 && kind.may_park && !s.times_out(ctx, wait, phase)) {

@@ -97,6 +97,7 @@ Outcome Machine::State::barrier_call(const Context& ctx, std::uint32_t id, std::
       barrier.num_predicates += static_cast<std::uint32_t>(std::popcount(arriving));
     }
     barrier.arriving.join(state.clock);
+    note(ctx, SyncKind::kBarrierArrive, barrier_object(*ctx.cta, id), barrier.num_generations);
     advance(ctx);
     if (waits) state.barrier_waiting[id] |= arriving;
     barrier_check_complete(*ctx.cta, id);
@@ -107,6 +108,7 @@ Outcome Machine::State::barrier_call(const Context& ctx, std::uint32_t id, std::
     return Outcome::kParked;
   }
   state.barrier_released[id] &= ~ctx.lanes;
+  note(ctx, SyncKind::kBarrierPass, barrier_object(*ctx.cta, id), ctx.cta->barriers[id].num_generations - 1);
   unpark(ctx);
   return Outcome::kDone;
 }

@@ -15,6 +15,7 @@
 
 #include "simulator/machine/machine.h"
 #include "simulator/machine/shadow.h"
+#include "simulator/machine/sync_log.h"
 
 namespace kw::simulate {
 
@@ -84,6 +85,7 @@ struct GroupQueue {
 
 struct WarpState {
   Frontiers clock;
+  SyncLog log;
   LaneMask existing = 0;  // lanes of the launch's threads
   LaneMask exited = 0;
   CpAsyncQueue cp_async;
@@ -199,6 +201,10 @@ struct Target {
   Cta* cta = nullptr;  // whose shared memory
 };
 
+/// Names a barrier of a cluster in SyncStep::object.
+inline std::uint64_t barrier_object(const Cta& cta, std::uint32_t id) { return std::uint64_t{cta.rank} << kSharedRankShift | id; }
+inline std::uint64_t mbarrier_object(const Target& target) { return std::uint64_t{target.cta->rank} << kSharedRankShift | target.offset; }
+
 struct Machine::State {
   State(GlobalMemory& memory_in, LaunchShape shape_in, MachineOptions options_in)
       : memory(memory_in), shape(std::move(shape_in)), options(options_in), random(options_in.schedule.seed) {}
@@ -215,6 +221,7 @@ struct Machine::State {
   bool has_unchecked_memory = false;  // the shadow's cap was reached
   std::uint64_t wake_count = 0;
   std::uint64_t store_count = 0;
+  std::uint64_t num_sync_steps = 0;
   std::mt19937_64 random;
 
   // access.cpp
@@ -244,12 +251,24 @@ struct Machine::State {
 
   // findings_text.cpp
   Place place(const Context& ctx, int lane, std::string role) const;
+  std::string shared_name(std::uint64_t offset) const;
   std::string describe(const Target& target, std::uint64_t num_bytes) const;
   std::string describe_address(const Context& ctx, Space space, std::uint64_t address) const;
   void report(const Context& ctx, FindingKind kind, int lane, std::string message, std::string role, std::string remedy);
   void report_conflict(const Context& ctx, const Target& target, std::uint32_t num_bytes, int lane, const AgentAccess& access,
                        const Conflict& conflict);
   Place place_of(const Stamp& stamp, const std::string& object) const;
+
+  // steps.cpp
+  /// Adds a step to the warp's log.
+  void note(const Context& ctx, SyncKind kind, std::uint64_t object = 0, std::uint64_t generation = 0);
+  /// What the two warps passed between the earlier access and the one of `ctx`, as far as the logs go back.
+  std::vector<PassedStep> steps_between(const Context& ctx, const Stamp& earlier) const;
+  /// The warp of the cluster that issued the asynchronous operation at `pc` last: the index of its CTA and its own; else nothing.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> issuer_of(std::uint64_t cluster, std::uint32_t pc) const;
+  std::string describe_step(const SyncStep& step) const;
+  /// Who initialised the barrier of this wait and who has arrived at it lately, by warp and instruction.
+  WaitHistory history(const Context& ctx, const Wait& wait) const;
 
   // clocks of warps
   WarpState& warp(const Context& ctx) const { return ctx.cta->warps[ctx.warp]; }

@@ -39,7 +39,10 @@ void Machine::State::fence(const Context& ctx, Scope scope) {
 }
 
 void Machine::State::release_to(const Context& ctx, std::uint64_t key, Order order, Scope scope) {
-  if (order == Order::kRelease || order == Order::kAcqRel || order == Order::kSeqCst) fence(ctx, scope);
+  if (order == Order::kRelease || order == Order::kAcqRel || order == Order::kSeqCst) {
+    note(ctx, SyncKind::kRelease);
+    fence(ctx, scope);
+  }
   const Frontiers& clock = warp(ctx).clock;
   if (clock.fenced_cta.empty()) return;  // nothing to publish: no fence so far
   SyncCell& cell = sync_cells[key];
@@ -66,6 +69,7 @@ void Machine::State::acquire_from(const Context& ctx, std::uint64_t key, Order o
   if (const ClusterClocks::Snapshot* snapshot = cell.published_cta.snapshot(own)) clock.acquired_cta.join(own, *snapshot);
   if (scope >= Scope::kGpu) clock.acquired_gpu.join(cell.published_gpu);
   if (is_acquire) {
+    note(ctx, SyncKind::kAcquire);
     take_over(ctx, clock.acquired_cta);
     if (scope >= Scope::kGpu) take_over(ctx, clock.acquired_gpu);
   }
@@ -73,6 +77,7 @@ void Machine::State::acquire_from(const Context& ctx, std::uint64_t key, Order o
 
 void Machine::fence(const Context& ctx, Order order, Scope scope) {
   (void)order;  // acq_rel and sc order the same accesses here: each access takes effect at once
+  state_->note(ctx, SyncKind::kFence);
   state_->fence(ctx, scope);
 }
 

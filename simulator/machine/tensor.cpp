@@ -30,6 +30,7 @@ Outcome Machine::tensor_issue(const Context& ctx, std::span<const SharedRange> r
     if (s.options.checks_initialisation) s.check_initialised(ctx, target, range.num_bytes, lane, "reads (wgmma)");
     if (s.options.checks_races) s.shadow_range(ctx, target, range.num_bytes, lane, read);
   }
+  s.note(ctx, SyncKind::kAsyncIssue);
   queue.has_open = true;
   queue.pending.push_back({group, std::move(effect)});
   if (s.takes_effect_at_issue()) s.run_groups(queue, group);
@@ -49,6 +50,7 @@ Outcome Machine::tensor_wait(const Context& ctx, std::uint32_t num_pending_group
   GroupQueue& queue = s.warp(leader).wgmma;
   const std::uint32_t done = queue.num_committed > num_pending_groups ? queue.num_committed - num_pending_groups : 0;
   s.run_groups(queue, done);
+  s.note(ctx, SyncKind::kCopyWait);
   const std::uint32_t agent = ctx.cta->cluster->agent(AgentKind::kWgmma, s.warp_in_cluster(leader));
   for (std::uint32_t warp = leader.warp; warp < leader.warp + kWarpsPerWarpgroup && warp < ctx.cta->warps.size(); ++warp) {
     ctx.cta->warps[warp].clock.seen.local.raise(agent, done);

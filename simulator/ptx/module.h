@@ -114,6 +114,7 @@ struct Instruction {
   int line = 0;         ///< of the PTX text
   int source_file = 0;  ///< .file number of the last .loc; 0 when there is none
   int source_line = 0;
+  int call_site = -1;  ///< of inlined code: where it was called, index into Module::call_sites
   std::vector<Operand> operands = {};
 };
 
@@ -156,6 +157,13 @@ struct Kernel {
   bool is_explicit_cluster = false;
 };
 
+/// Where a function was inlined (.loc ... inlined_at); `outer` is the place that its caller was inlined at in turn.
+struct CallSite {
+  int file = 0;
+  int line = 0;
+  int outer = -1;  ///< index into Module::call_sites, smaller than its own
+};
+
 struct Module {
   std::string file = {};
   int version_major = 0;
@@ -163,6 +171,7 @@ struct Module {
   std::string target = {};                     ///< "sm_80"
   std::vector<std::string> source_files = {};  ///< by .file number; 0 is empty
   std::vector<Variable> variables = {};
+  std::vector<CallSite> call_sites = {};
   std::vector<Form> forms = {};
   std::vector<Kernel> kernels = {};
 

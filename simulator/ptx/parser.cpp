@@ -223,6 +223,8 @@ Status Parser::parse_kernel() {
   KW_TRY_VOID(parse_body());
   kernel_ = nullptr;
   source_line_ = source_file_ = 0;
+  call_site_ = -1;
+  call_site_at_.clear();
   module_.kernels.push_back(std::move(kernel));
   return {};
 }

@@ -112,25 +112,37 @@ Status Parser::add_register(std::string_view name, ScalarType type, int count) {
   return {};
 }
 
-/// .loc FILE LINE COLUMN [, function_name LABEL [+ N], inlined_at FILE LINE COLUMN]: the outer place of inlined code is not kept.
-Status Parser::parse_location() {
-  tokens_.take();
+Result<Parser::SourcePosition> Parser::parse_position() {
   KW_TRY(const std::uint64_t file, tokens_.expect_integer(".loc's file", 4095));
   KW_TRY(const std::uint64_t line, tokens_.expect_integer(".loc's line", 1 << 30));
-  KW_TRY_VOID(tokens_.expect_integer(".loc's column", 1 << 30));
-  source_file_ = static_cast<int>(file);
-  source_line_ = static_cast<int>(line);
+  KW_TRY(const std::uint64_t column, tokens_.expect_integer(".loc's column", 1 << 30));
+  return SourcePosition{static_cast<int>(file), static_cast<int>(line), static_cast<int>(column)};
+}
+
+/// .loc FILE LINE COLUMN [, function_name LABEL [+ N], inlined_at FILE LINE COLUMN]. Of nested inlining the directive gives the
+/// innermost call only; the call's own position has a .loc before it, which tells the next one.
+Status Parser::parse_location() {
+  tokens_.take();
+  KW_TRY(const SourcePosition position, parse_position());
+  std::tie(source_file_, source_line_, std::ignore) = position;
+  call_site_ = -1;
   while (tokens_.accept(',')) {
     KW_TRY(const std::string_view word, tokens_.expect_word(".loc's function_name or inlined_at"));
     if (word == "function_name") {
       KW_TRY_VOID(tokens_.expect_word("a debug label"));
       if (tokens_.accept('+')) KW_TRY_VOID(tokens_.expect_integer("an offset", 1 << 30));
     } else if (word == "inlined_at") {
-      for (int i = 0; i < 3; ++i) KW_TRY_VOID(tokens_.expect_integer("inlined_at's place", 1 << 30));
+      KW_TRY(const SourcePosition call, parse_position());
+      const auto caller = call_site_at_.find(call);
+      const int outer = caller == call_site_at_.end() ? -1 : caller->second;
+      const auto [entry, is_new] = call_site_indices_.emplace(std::pair(call, outer), static_cast<int>(module_.call_sites.size()));
+      if (is_new) module_.call_sites.push_back({std::get<0>(call), std::get<1>(call), outer});
+      call_site_ = entry->second;
     } else {
       return tokens_.error(".loc: '" + std::string(word) + "' is not known", Code::kNotSupported);
     }
   }
+  call_site_at_[position] = call_site_;
   return {};
 }
 
@@ -208,7 +220,7 @@ Result<int> Parser::form_index(std::string_view text) {
 }
 
 Status Parser::parse_instruction() {
-  Instruction instruction{.line = tokens_.peek().line, .source_file = source_file_, .source_line = source_line_};
+  Instruction instruction{.line = tokens_.peek().line, .source_file = source_file_, .source_line = source_line_, .call_site = call_site_};
   if (tokens_.accept('@')) {
     instruction.is_guard_negated = tokens_.accept('!');
     KW_TRY(const std::string_view name, tokens_.expect_word("a predicate register"));

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +22,7 @@ class Parser {
   Result<Module> run();
 
  private:
+  using SourcePosition = std::tuple<int, int, int>;  ///< file, line, column
   /// A family `%r<n>`: registers first, first + 1, ... named prefix0, prefix1, ...; a single register has count -1.
   struct RegisterName {
     int first = 0;
@@ -62,6 +65,7 @@ class Parser {
   Status parse_registers();
   Status add_register(std::string_view name, ScalarType type, int count);
   Status parse_location();
+  Result<SourcePosition> parse_position();
   Status parse_branch_targets(std::string_view name);
   Status parse_label(std::string_view name);
   Status close_scope();
@@ -86,6 +90,9 @@ class Parser {
   std::unordered_map<std::string_view, int> form_by_text_;  ///< keys: views of the parsed text
   int source_file_ = 0;
   int source_line_ = 0;
+  int call_site_ = -1;
+  std::map<SourcePosition, int> call_site_at_;                       ///< of the last .loc at this position
+  std::map<std::pair<SourcePosition, int>, int> call_site_indices_;  ///< (inlined_at, outer) -> index into Module::call_sites
   int operand_depth_ = 0;
 };
 

@@ -1,63 +1,17 @@
 // Runs the executable: bad input is named and ends with 2, nothing found with 1, a missing toolchain with 3; whole runs without a GPU.
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
-#include "tests/catch.h"
+#include "tests/cli/sandbox.h"
 
 namespace {
 
-struct Ran {
-  int exit_code = -1;
-  std::string output;  ///< standard output and error together
-};
-
-/// A folder of its own for each test: database, caches and files; removed at the end.
-class Sandbox {
- public:
-  Sandbox()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("kernelwright-cli-" + std::to_string(getpid()) + "-" + std::to_string(counter_++))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Sandbox() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
-  /// `environment` is put before the command, as a shell would take it.
-  Ran run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string home = "XDG_CACHE_HOME=" + path("cache") + " KERNELWRIGHT_DB=" + path("tuning.db") + " ";
-    FILE* pipe = popen((home + environment + " " KW_EXECUTABLE " " + arguments + " 2>&1 </dev/null").c_str(), "r");
-    REQUIRE(pipe != nullptr);
-    Ran ran;
-    char buffer[4096];
-    for (std::size_t got = 0; (got = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) ran.output.append(buffer, got);
-    const int status = pclose(pipe);
-    ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return ran;
-  }
-
- private:
-  static inline int counter_ = 0;
-  std::filesystem::path folder_;
-};
+using kw::tests::contains;
+using kw::tests::Ran;
+using kw::tests::Sandbox;
 
 const std::string kExample = KW_SOURCE_DIR "/examples/matmul_bias_relu/matmul_bias_relu.op.toml";
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -318,10 +272,14 @@ TEST_CASE("simulate checks variants without a GPU, and a template without its ba
   text.replace(text.find(barrier), barrier.size(), "        k_left");
   sandbox.write("templates/gemm/gemm_sm80_mma.cuh", text);
   const std::string broken = "--arch sm_80 --templates " + sandbox.path("templates") + " " + kExample;
-  const Ran wrong = sandbox.run("simulate --variants 1 --schedule lazy " + broken);
+  const Ran wrong = sandbox.run("simulate --variants 1 --schedule lazy --report " + sandbox.path("r.html") + " " + broken);
   INFO(wrong.output);
   CHECK(wrong.exit_code == 1);
   CHECK(contains(wrong.output, "race: shared 'smem'"));
   CHECK(contains(wrong.output, "remedy:"));
+  const std::string page = sandbox.read("r.html");
+  CHECK(contains(page, "0 of 1 variants right"));
+  CHECK(contains(page, "race: shared &#39;smem&#39;"));
+  CHECK(contains(page, "class=\"line hit\""));
   CHECK(sandbox.run("simulate --schedule sometimes " + kExample).exit_code == 2);
 }

@@ -127,8 +127,10 @@ class Pool final : public CompilePool {
       }
       const bool was_fresh = slot.num_compiles == 0;
       Message question;
-      question.head = {
-          {"op", "compile"}, {"file_name", request.kernel_name + ".cu"}, {"options", request.options}, {"wants_ptx", request.wants_ptx}};
+      question.head = {{"op", "compile"},
+                       {"file_name", request.file_name.empty() ? request.kernel_name + ".cu" : request.file_name},
+                       {"options", request.options},
+                       {"wants_ptx", request.wants_ptx}};
       question.blobs = {request.source};
       Reply reply = slot.child->ask(question, options_.time_limit, [&] { return may_go_on(slot); });
       ++slot.num_compiles;
@@ -161,7 +163,7 @@ class Pool final : public CompilePool {
       outcome.kernel = std::move(kernel);
       return outcome;
     }
-    if (!read_kernel_facts(request.kernel_name, compute_capability(request.arch), kernel)) {
+    if (!request.kernel_name.empty() && !read_kernel_facts(request.kernel_name, compute_capability(request.arch), kernel)) {
       CompileOutcome outcome =
           failed(TrialStatus::kCompileFailed, fmt::format("{}: the compiled code holds no kernel of this name", request.kernel_name));
       outcome.kernel = std::move(kernel);

@@ -32,7 +32,8 @@ Result<NvrtcInfo> find_nvrtc();
 struct CompileRequest {
   std::string source;
   Arch arch = Arch::kSm80;
-  std::string kernel_name;
+  std::string kernel_name;           ///< empty: registers and the like are not asked for
+  std::string file_name = {};        ///< in messages and line information; empty: KERNEL_NAME.cu
   std::vector<std::string> options;  ///< besides --gpu-architecture, -std=c++20 and the ptxas report
   bool wants_ptx = false;
   bool uses_cache = true;  ///< false: compiled even when the cache has it, and not kept

@@ -28,7 +28,7 @@ constexpr std::uint64_t kInputSeed = 29;                     // the same inputs 
 struct CompiledVariant {
   generator::Variant variant;
   std::optional<simulate::Module> module;
-  std::string cubin;
+  std::string ptx, cubin;
   std::vector<std::shared_ptr<const VerificationData>> data;
 };
 
@@ -79,6 +79,7 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
     CompiledVariant entry;
     KW_TRY(entry.module, simulate::parse_ptx(outcome.kernel.ptx, variants[i].id + ".ptx"));
     entry.variant = std::move(variants[i]);
+    entry.ptx = outcome.kernel.ptx;
     entry.cubin = outcome.kernel.cubin;
     compiled.push_back(std::move(entry));
   }
@@ -145,6 +146,14 @@ Status compare_with_device(const CompiledVariant& entry, const SimulateOptions& 
       one.device_difference = fmt::format("{}: {}", to_text(report.outcome.status), report.outcome.error);
   }
   return {};
+}
+
+simulate::ReportTexts texts_of(const CompiledVariant& compiled) {
+  simulate::ReportTexts texts;
+  texts.ptx = simulate::TextLines(compiled.ptx);
+  // One text is compiled: whatever name the compiler gives it is its name.
+  for (const std::string& name : compiled.module->source_files) texts.sources.emplace(name, compiled.variant.source);
+  return texts;
 }
 
 /// Counts the right variants; of a wrong one the first failed case is told, and how many there are.
@@ -222,6 +231,9 @@ Result<SimulationSummary> simulate_problem(const LoadedSpec& spec, const Problem
   for (std::size_t i = 0; i < compiled.size(); ++i) {
     KW_TRY(std::vector<SimulatedCase> cases, simulate_variant(compiled[i].variant, *compiled[i].module, compiled[i].data, options));
     if (options.compares_device) KW_TRY_VOID(compare_with_device(compiled[i], options, services, cases));
+    const bool is_right =
+        std::all_of(cases.begin(), cases.end(), [](const SimulatedCase& one) { return one.result.outcome.status == TrialStatus::kOk; });
+    if (!is_right) summary.texts.emplace(compiled[i].variant.id, texts_of(compiled[i]));
     std::move(cases.begin(), cases.end(), std::back_inserter(summary.cases));
     if (options.progress) options.progress("simulated", i + 1, compiled.size());
   }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ struct SimulationSummary {
   std::vector<SimulatedCase> cases;
   std::vector<std::string> failures;  ///< a line for each wrong variant, and for each that did not compile
   std::uint64_t num_warp_instructions = 0;
-  std::size_t num_compared = 0, num_equal = 0;  ///< cases that ran on the device too
-  double seconds = 0;                           ///< wall time of the whole
+  std::size_t num_compared = 0, num_equal = 0;         ///< cases that ran on the device too
+  double seconds = 0;                                  ///< wall time of the whole
+  std::map<std::string, simulate::ReportTexts> texts;  ///< of the variants that are not right, for reports
 };
 
 /// The cases of one variant, on all cores: every problem of `data` on every schedule of `options`, in that order.

@@ -137,6 +137,19 @@ TEST_CASE("mistakes in a launch file are refused with their line") {
   CHECK(refusal("role = \"in\"", "role = \"out\"").find("an output has no fill") != std::string::npos);
 }
 
+TEST_CASE("TOML that its library would stumble over is refused with its place") {
+  for (const std::string& text : {std::string(100'000, '['), std::string("\"a"), std::string("[\xc3\xa9]"), std::string("a = [[["),
+                                  std::string("[]"), std::string("\xff"), std::string("= 1")}) {
+    CAPTURE(text.substr(0, 20));
+    const auto file = parse_launch_file(text, "l.toml");
+    REQUIRE(!file);
+    CHECK(to_text(file.error()).find("l.toml:") == 0);
+  }
+  std::string deep = "a";
+  for (int depth = 0; depth < 100'000; ++depth) deep += ".a";
+  CHECK(!parse_launch_file(deep + " = 1", "l.toml"));
+}
+
 TEST_CASE("files of the wrong size, and buffers over the memory cap, are refused when the launch is prepared") {
   std::string text = kSaxpy;
   text.replace(text.find("constant:3"), 10, "file:x.bin");

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "simulator/launch/check_request.h"
+#include "simulator/launch/symbol_name.h"
 #include "tests/catch.h"
 #include "tests/simulator/launch/small_kernels.h"
 

@@ -31,7 +31,7 @@ WAIT:
     CHECK(report.waiting[1].warp == 1);
     CHECK(report.waiting[0].text == "barrier 1: 64 of 96 threads have arrived, generation 0; warps that have not: none");
     CHECK(to_text(report).find("k.ptx:15 bar.sync") != std::string::npos);
-    CHECK(to_text(report).find("cta 0 warp 0-1 at pc") != std::string::npos);
+    CHECK(to_text(report).find("CTA 0 warps 0-1") != std::string::npos);
   }
 }
 

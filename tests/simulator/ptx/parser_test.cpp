@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/ptx/parser.h"
 
+#include <filesystem>
+
 #include "tests/catch.h"
 #include "tests/simulator/ptx/ptx_text.h"
 
@@ -95,6 +97,44 @@ TEST_CASE("source lines come from .loc") {
   CHECK(module.source_files[1] == "/x/a.cu");
   CHECK(module.kernels[0].instructions[0].source_line == 12);
   CHECK(module.kernels[0].instructions[1].source_line == 20);
+}
+
+TEST_CASE("inlined code keeps the calls it came through, the innermost first") {
+  const Module module = parse_or_fail(R"(.version 8.4
+.target sm_80
+.file 1 "a.cu"
+.entry k() {
+.loc 1 30 1
+bar.sync 0;
+.loc 1 20 5, function_name $L__info_string1, inlined_at 1 30 3
+.loc 1 10 7, function_name $L__info_string0, inlined_at 1 20 5
+bar.sync 1;
+.loc 1 10 7, function_name $L__info_string0, inlined_at 1 31 3
+bar.sync 2;
+.loc 1 10 7, function_name $L__info_string0, inlined_at 1 20 5
+ret;
+})");
+  const std::vector<Instruction>& code = module.kernels[0].instructions;
+  CHECK(code[0].call_site == -1);
+  REQUIRE(code[1].call_site >= 0);
+  const CallSite& inner = module.call_sites[static_cast<std::size_t>(code[1].call_site)];
+  CHECK(inner.line == 20);
+  REQUIRE(inner.outer >= 0);
+  CHECK(module.call_sites[static_cast<std::size_t>(inner.outer)].line == 30);
+  CHECK(module.call_sites[static_cast<std::size_t>(inner.outer)].outer == -1);
+  CHECK(module.call_sites[static_cast<std::size_t>(code[2].call_site)].line == 31);
+  CHECK(code[3].call_site == code[1].call_site);
+  CHECK(module.call_sites.size() == 3);
+}
+
+TEST_CASE("the fuzzer's seeds are texts that parse") {
+  int num_seeds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(KW_SOURCE_DIR "/tests/fuzz/ptx_seeds")) {
+    CAPTURE(entry.path().string());
+    CHECK(parse_or_fail(read_ptx("../../../fuzz/ptx_seeds/" + entry.path().filename().string())).kernels.size() == 1);
+    ++num_seeds;
+  }
+  CHECK(num_seeds > 0);
 }
 
 TEST_CASE("module variables keep their initial bytes") {

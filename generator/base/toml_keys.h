@@ -8,11 +8,11 @@
 
 #include "generator/base/error.h"
 
-namespace kw::generator {
+namespace kw {
 
-constexpr int kMaxKeyParts = 16;  ///< a spec needs three
+constexpr int kMaxKeyParts = 16;  ///< a spec needs three, a launch file two
 
 /// Refuses a dotted key of more than kMaxKeyParts parts, with its place. `text` is UTF-8; whether it is TOML is the parser's question.
 Status check_key_parts(std::string_view text, const std::string& file_name);
 
-}  // namespace kw::generator
+}  // namespace kw

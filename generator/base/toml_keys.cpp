@@ -1,13 +1,13 @@
 // Counts the parts of dotted keys outside strings and comments: see toml_keys.h. Up to the first mistake of the text this scan sees strings
 // and comments as the parser does; at a mistake the parser stops.
 // SPDX-License-Identifier: Apache-2.0
-#include "generator/spec/toml_keys.h"
+#include "generator/base/toml_keys.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace kw::generator {
+namespace kw {
 
 namespace {
 
@@ -84,4 +84,4 @@ Status check_key_parts(std::string_view text, const std::string& file_name) {
   return {};
 }
 
-}  // namespace kw::generator
+}  // namespace kw
