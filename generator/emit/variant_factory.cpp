@@ -124,17 +124,16 @@ struct VariantFactory::Impl {
 };
 
 Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch) {
-  const std::optional<Arch> least = arch_from_text(info.min_arch);
-  if (least && is_specific(*least) && arch != *least)
-    return refused(info, fmt::format("needs {}, the target is {}", info.min_arch, to_text(arch)));
-  if (least && compute_capability(arch) < compute_capability(*least)) {
-    return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
-  }
   KW_TRY(const std::vector<FusionGroup> groups, plan_groups(program));
   KW_TRY(const TemplatePattern pattern, parse_template_pattern(info.computes));
   std::string why_not;
   const std::vector<PatternMatch> matches = unify(pattern, groups.front(), program, why_not);
   if (matches.empty()) return refused(info, why_not);
+  const std::optional<Arch> least = arch_from_text(info.min_arch);
+  if (least && is_specific(*least) && arch != *least)
+    return refused(info, fmt::format("needs {}, the target is {}", info.min_arch, to_text(arch)));
+  if (least && compute_capability(arch) < compute_capability(*least))
+    return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
   std::optional<Error> first_error;
   for (const PatternMatch& match : matches) {
     Result<std::shared_ptr<const Impl>> impl = Impl::create(library, info, program, arch, match);

@@ -1,6 +1,8 @@
 // Stand-stills: who waits for what, and whether running warps spin on memory that nobody changes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -50,8 +52,10 @@ void Scheduler::report_stuck(FindingKind kind, std::string message, std::string 
     const WaitingGroup& first = suspect == groups.end() ? groups[0] : *suspect;
     if (suspect != groups.end()) finding.remedy = "nobody has arrived at that mbarrier: an arrive is missing, or not reached";
     finding.where = {first.cta, first.warp, -1, first.pc, first.text};
+    std::set<std::pair<std::uint32_t, std::uint32_t>> warps;  // a diverged warp waits at several places
+    for (const WaitingGroup& group : groups) warps.emplace(group.cta, group.warp);
     finding.message +=
-        fmt::format("; {} warps wait or run, look first at CTA {} warp {}: {}", groups.size(), first.cta, first.warp, first.text);
+        fmt::format("; {} warps wait or run, look first at CTA {} warp {}: {}", warps.size(), first.cta, first.warp, first.text);
   }
   const bool is_divergent = std::any_of(groups.begin(), groups.end(),
                                         [](const WaitingGroup& group) { return group.text.starts_with("waits for the other lanes"); });

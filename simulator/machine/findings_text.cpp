@@ -142,7 +142,7 @@ void Machine::State::report_conflict(const Context& ctx, const Target& target, s
   const std::uint32_t earlier_kind = conflict.earlier.agent / num_warps;
   if (is_fence) {
     finding.message = fmt::format("{}: written through the generic proxy and used by the async proxy without a fence between", object);
-    finding.remedy = "fence.proxy.async by the writer, before the barrier that hands the data over";
+    finding.remedy = "fence.proxy.async by every writing thread, before the barrier that hands the data over";
   } else {
     finding.message = fmt::format("{}: nothing orders these two accesses", object);
     const bool is_other_cluster = conflict.earlier.cluster != static_cast<std::uint32_t>(ctx.cta->cluster->index);

@@ -24,7 +24,7 @@ TEST_CASE("a cubin runs on the same major with an equal or higher minor, an 'a' 
   CHECK_FALSE(runs_on(Arch::kSm80, 90));
   CHECK(runs_on(Arch::kSm90a, 90));
   CHECK_FALSE(runs_on(Arch::kSm100a, 103));
-  CHECK(arch_for_device(90) == Arch::kSm90);
+  CHECK(arch_for_device(90) == Arch::kSm90a);
   CHECK(arch_for_device(87) == Arch::kSm86);
   CHECK_FALSE(arch_for_device(75).has_value());
 }

@@ -81,6 +81,7 @@ TEST_CASE("a copy that lands after the last warp's step is no deadlock, whatever
   mov.u32 %r3, tile;
   setp.eq.u32 %p1, %r1, 0;
   @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+  @%p1 fence.mbarrier_init.release.cluster;
   bar.sync 0;
   @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
 )" + copies + R"(
