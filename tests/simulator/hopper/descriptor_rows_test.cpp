@@ -89,7 +89,10 @@ std::vector<Places> read_back(const Tile& operand, const SmemDescriptor& descrip
       if (operand.kind == Kind::kBF16) operands += operand.is_mn_major ? ", 1" : ", 0";
     }
     one.body += "setp.ne.s32 %p0, 0, 0;\n" + wgmma_alone(form_of(operand.kind, n), operands) + store_registers("%f", n / 2);
-    const std::vector<std::uint32_t> out = clean_out(one);
+    // Which bytes an operand reads does not depend on the schedule: one is enough, and sanitized builds are slow.
+    const HopperResult result = run_case(one, {Adversary::kLazy, 0});
+    REQUIRE(result.report.is_clean());
+    const std::vector<std::uint32_t>& out = result.out;
     for (std::size_t cta = 0; cta < cluster; ++cta) {
       for (int mn = 0; mn < rows; ++mn) {
         for (int column = 0; column < k; ++column) {
