@@ -40,6 +40,14 @@ def run(command):
     return json.loads(report["out"]), report["mib"]
 
 
+def launches_of(result):
+    """Warp instructions and seconds of all launches in a result of `simulate --json`: of a spec (each case runs twice) or of a foreign kernel."""
+    if "runs" in result:
+        return sum(r["report"]["num_warp_instructions"] for r in result["runs"]), sum(r["seconds"] for r in result["runs"])
+    cases = [case for problem in result["problems"] for case in problem["cases"]]
+    return sum(c["warp_instructions"] for c in cases), sum(c["seconds"] for c in cases)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernelwright")
@@ -56,8 +64,8 @@ def main():
         rows = []
         for name, command in cases.items():
             runs = [run(command) for _ in range(options.repeats)]
-            instructions = runs[0][0]["warp_instructions"]
-            seconds = min(result["seconds"] for result, _ in runs)
+            instructions = launches_of(runs[0][0])[0]
+            seconds = min(launches_of(result)[1] for result, _ in runs)
             rows.append({"case": name, "seconds": seconds, "warp_instructions": instructions, "per_second": instructions / seconds,
                          "mib": max(mib for _, mib in runs)})
             print(f"{name}: {seconds:.3f} s, {instructions / 1e6:.2f} M warp instructions, {instructions / seconds / 1e6:.2f} M a second, "

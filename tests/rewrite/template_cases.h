@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "generator/base/arch.h"
 #include "generator/rewrite/builtin_templates.h"
 #include "generator/rewrite/specialise.h"
 
@@ -24,13 +25,7 @@ inline std::int64_t type_bytes(const std::string& type) { return type == "double
 inline bool is_legal(const TemplateInfo& info, const SpecialiseRequest& request) {
   IntBindings bindings = request.values;
   for (const auto& [name, type] : request.types) bindings["size_bytes." + name] = type_bytes(type);
-  const IntBindings limits = {{"max_smem_bytes", 166912},
-                              {"smem_bytes_per_sm", 167936},
-                              {"max_threads_per_cta", 1024},
-                              {"max_registers_per_thread", 255},
-                              {"registers_per_sm", 65536},
-                              {"num_sms", 108},
-                              {"arch", 80}};
+  const IntBindings limits = limit_bindings(generic_device(arch_from_text(info.min_arch).value_or(Arch::kSm80)));
   bindings.insert(limits.begin(), limits.end());
   for (const Rule& rule : info.rules) {
     if (!rule.is_on_problem && rule.expression.evaluate(bindings).value_or(0) == 0) return false;

@@ -52,6 +52,7 @@ nlohmann::json to_json(const SimulationSummary& summary, const std::string& op) 
                      {"max_error_over_bound", one.result.outcome.max_error_over_bound},
                      {"relative_norm_error", one.result.outcome.relative_norm_error},
                      {"warp_instructions", one.result.num_warp_instructions},
+                     {"seconds", one.result.seconds},
                      {"covers_all_blocks", one.result.covers_all_blocks},
                      {"is_compared_with_device", one.is_compared},
                      {"device_difference", one.device_difference},
@@ -136,7 +137,10 @@ nlohmann::json to_json(const ForeignSummary& summary) {
                              {"got", difference.got},
                              {"expected", difference.expected}});
     }
-    runs.push_back({{"is_right", run.is_right()}, {"differences", std::move(differences)}, {"report", simulate::to_json(run.report)}});
+    runs.push_back({{"is_right", run.is_right()},
+                    {"seconds", run.report.seconds},
+                    {"differences", std::move(differences)},
+                    {"report", simulate::to_json(run.report)}});
   }
   return {{"file", summary.kernel_file}, {"kernel", summary.kernel}, {"is_right", summary.is_right()}, {"runs", std::move(runs)}};
 }
