@@ -30,7 +30,7 @@ def check(args, spec, folder):
     # A short budget: some compiled kernel is wanted, not the model's best.
     steps = [
         [args.executable, "tune", spec, "--db", database, "--device", "none", "--arch", args.arch, "--budget", "4s"],
-        [args.executable, "export", op, "--db", database, "--arch", args.arch, "-o", out],
+        [args.executable, "export", op, "--db", database, "--device", "none", "--arch", args.arch, "-o", out],
     ]
     for file in (f"{op}.cu", f"test_{op}.cu"):
         steps.append([args.nvcc, "-std=c++20", "-Xcompiler=-Wall,-Wextra", "-Werror", "all-warnings", f"-arch={args.arch}", "-c", out / file,

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/base/stable_sort.h"
 #include "tests/simulator/mutation/sync_kind.h"
 
 namespace kw::simulate {
@@ -72,8 +73,7 @@ class Maker {
     }
     swap_neighbours();
     drop_all_order();
-    std::stable_sort(mutants_.begin(), mutants_.end(),
-                     [](const Mutant& a, const Mutant& b) { return a.lines.begin()->first < b.lines.begin()->first; });
+    kw::stable_sort(mutants_, [](const Mutant& a, const Mutant& b) { return a.lines.begin()->first < b.lines.begin()->first; });
     return std::move(mutants_);
   }
 
