@@ -33,8 +33,8 @@ def check(args, spec, folder):
         [args.executable, "export", op, "--db", database, "--device", "none", "--arch", args.arch, "-o", out],
     ]
     for file in (f"{op}.cu", f"test_{op}.cu"):
-        steps.append([args.nvcc, "-std=c++20", "-Xcompiler=-Wall,-Wextra", "-Werror", "all-warnings", f"-arch={args.arch}", "-c", out / file,
-                      "-o", folder / "object.o"])
+        steps.append([args.nvcc, "-std=c++20", "-Xcompiler=-Wall,-Wextra", "-Werror", "all-warnings", "-gencode",
+                      f"arch={args.arch.replace('sm', 'compute')},code={args.arch}", "-c", out / file, "-o", folder / "object.o"])  # -arch=sm_90a adds compute_90
     for step in steps:
         code, text = run(step)
         if code != 0:
