@@ -9,11 +9,6 @@
 namespace kw::tuner {
 namespace {
 
-int attribute_of(const DriverApi& driver, CudaDevice device, DeviceAttribute attribute) {
-  int value = 0;
-  return driver.device_attribute(&value, static_cast<int>(attribute), device) == 0 ? value : 0;
-}
-
 std::string uuid_text(const CudaUuid& uuid) {
   std::string text = "GPU-";
   for (int byte = 0; byte < 16; ++byte) {
@@ -24,14 +19,13 @@ std::string uuid_text(const CudaUuid& uuid) {
 }
 
 /// The arch's table, with what the device itself says in place of the typical device's numbers.
-DeviceLimits limits_of(const DriverApi& driver, CudaDevice device, Arch arch, int capability) {
+DeviceLimits limits_of(const DriverApi& driver, CudaDevice device, Arch arch, const DeviceModel& model) {
   DeviceLimits limits = generic_device(arch);
-  char name[256] = {};
-  if (driver.device_name(name, sizeof name - 1, device) == 0) limits.model_name = name;
+  if (!model.name.empty()) limits.model_name = model.name;
   const auto replace = [&](auto& value, DeviceAttribute attribute) {
     if (const int number = attribute_of(driver, device, attribute); number > 0) value = number;
   };
-  limits.compute_capability = capability;
+  limits.compute_capability = model.compute_capability;
   replace(limits.num_sms, DeviceAttribute::kNumSms);
   replace(limits.max_smem_bytes_per_cta, DeviceAttribute::kMaxSmemBytesPerCta);
   replace(limits.smem_bytes_per_sm, DeviceAttribute::kSmemBytesPerSm);
@@ -62,15 +56,15 @@ Result<DeviceInfo> query_device(const DriverApi& driver, int ordinal) {
   std::size_t memory_bytes = 0;
   driver.device_memory(&memory_bytes, device);
   info.memory_bytes = static_cast<std::int64_t>(memory_bytes);
-  const int capability =
-      10 * attribute_of(driver, device, DeviceAttribute::kComputeMajor) + attribute_of(driver, device, DeviceAttribute::kComputeMinor);
+  const DeviceModel model = model_of(driver, device);
+  const int capability = model.compute_capability;
   const std::optional<Arch> arch = arch_for_device(capability);
   if (!arch) {
     return fail(
         Stage::kDevice, Code::kNotSupported,
         fmt::format("cuda:{}: compute capability {}.{}: must be 8.0 or newer and known", ordinal, capability / 10, capability % 10));
   }
-  info.limits = limits_of(driver, device, *arch, capability);
+  info.limits = limits_of(driver, device, *arch, model);
   info.driver_text = DeviceStateReader(info.uuid).driver_text();
   return info;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <mutex>
 
 namespace kw::tuner {
 namespace {
@@ -45,6 +46,7 @@ std::string resolve(void* library, DriverApi& api) {
   resolver.need(api.device_name, "cuDeviceGetName").need(api.device_attribute, "cuDeviceGetAttribute");
   resolver.need(api.device_memory, "cuDeviceTotalMem_v2").need(api.device_uuid, "cuDeviceGetUuid_v2");
   resolver.need(api.context_retain, "cuDevicePrimaryCtxRetain").need(api.context_set_current, "cuCtxSetCurrent");
+  resolver.need(api.context_id, "cuCtxGetId").need(api.context_device, "cuCtxGetDevice");
   resolver.need(api.memory_info, "cuMemGetInfo_v2").need(api.memory_allocate, "cuMemAlloc_v2").need(api.memory_free, "cuMemFree_v2");
   resolver.need(api.host_allocate, "cuMemHostAlloc").need(api.host_free, "cuMemFreeHost");
   resolver.need(api.copy_to_device, "cuMemcpyHtoDAsync_v2").need(api.copy_to_host, "cuMemcpyDtoHAsync_v2");
@@ -53,6 +55,7 @@ std::string resolve(void* library, DriverApi& api) {
   resolver.need(api.module_function, "cuModuleGetFunction").need(api.function_set_attribute, "cuFuncSetAttribute");
   resolver.need(api.launch, "cuLaunchKernelEx");
   resolver.need(api.stream_create, "cuStreamCreate").need(api.stream_synchronize, "cuStreamSynchronize");
+  resolver.need(api.stream_context, "cuStreamGetCtx").need(api.capture_exchange_mode, "cuThreadExchangeStreamCaptureMode");
   resolver.need(api.capture_begin, "cuStreamBeginCapture_v2").need(api.capture_end, "cuStreamEndCapture");
   resolver.need(api.graph_instantiate, "cuGraphInstantiateWithFlags").need(api.graph_launch, "cuGraphLaunch");
   resolver.need(api.graph_exec_destroy, "cuGraphExecDestroy").need(api.graph_destroy, "cuGraphDestroy");
@@ -66,6 +69,8 @@ std::string resolve(void* library, DriverApi& api) {
 }  // namespace
 
 Result<const DriverApi*> load_driver() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   static DriverApi api{};
   static bool is_loaded = false;
   if (is_loaded) return &api;
@@ -79,6 +84,18 @@ Result<const DriverApi*> load_driver() {
   }
   is_loaded = true;
   return &api;
+}
+
+int attribute_of(const DriverApi& driver, CudaDevice device, DeviceAttribute attribute) {
+  int value = 0;
+  return driver.device_attribute(&value, static_cast<int>(attribute), device) == 0 ? value : 0;
+}
+
+DeviceModel model_of(const DriverApi& driver, CudaDevice device) {
+  char name[256] = {};
+  if (driver.device_name(name, sizeof name - 1, device) != 0) name[0] = '\0';
+  return {name,
+          10 * attribute_of(driver, device, DeviceAttribute::kComputeMajor) + attribute_of(driver, device, DeviceAttribute::kComputeMinor)};
 }
 
 CudaFault cuda_fault(const DriverApi& driver, int code, const char* call) {

@@ -1,5 +1,5 @@
-// The door to the CUDA driver and to NVML: own declarations of the few calls, loaded at run time. Only the GPU's worker process
-// uses it; the tuner itself never touches CUDA. Signatures and numbers: CUDA Driver API and NVML API reference manuals.
+// The door to the CUDA driver and to NVML: own declarations of the few calls, loaded at run time. The GPU's worker process and the
+// run-time library use it; the tuner itself never touches CUDA. Signatures and numbers: CUDA Driver API and NVML API reference manuals.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -48,7 +48,7 @@ inline constexpr int kLaunchAttributeCluster = 4;       // CU_LAUNCH_ATTRIBUTE_C
 inline constexpr int kFunctionMaxDynamicSmem = 8;       // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kFunctionNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr unsigned int kStreamNonBlocking = 1;
-inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureThreadLocal = 1, kCaptureRelaxed = 2;
 
 /// CUdevice_attribute, the ones that are asked for.
 enum class DeviceAttribute {
@@ -79,6 +79,8 @@ struct DriverApi {
   int (*device_uuid)(CudaUuid*, CudaDevice);
   int (*context_retain)(CudaContext*, CudaDevice);
   int (*context_set_current)(CudaContext);
+  int (*context_id)(CudaContext, unsigned long long*);  ///< null: the current one; never the same twice in a process
+  int (*context_device)(CudaDevice*);                   ///< of the current context
   int (*memory_info)(std::size_t*, std::size_t*);
   int (*memory_allocate)(DevicePointer*, std::size_t);
   int (*memory_free)(DevicePointer);
@@ -99,6 +101,8 @@ struct DriverApi {
   int (*launch)(const CudaLaunchConfig*, CudaFunction, void**, void**);
   int (*stream_create)(CudaStream*, unsigned int);
   int (*stream_synchronize)(CudaStream);
+  int (*stream_context)(CudaStream, CudaContext*);
+  int (*capture_exchange_mode)(int*);  ///< of this thread; the old mode comes back
   int (*capture_begin)(CudaStream, int);
   int (*capture_end)(CudaStream, CudaGraph*);
   int (*graph_instantiate)(CudaGraphExec*, CudaGraph, unsigned long long);
@@ -112,8 +116,18 @@ struct DriverApi {
   int (*event_elapsed_ms)(float*, CudaEvent, CudaEvent);
 };
 
-/// Loads libcuda.so.1, or the library named by $KERNELWRIGHT_LIBCUDA (tests). Error kDevice: no driver, or one too old, and the cure.
+/// Thread-safe. Loads libcuda.so.1, or the library named by $KERNELWRIGHT_LIBCUDA (tests). Error kDevice: no driver, or one too old, and
+/// the cure.
 Result<const DriverApi*> load_driver();
+
+/// 0 when the driver does not know it.
+int attribute_of(const DriverApi& driver, CudaDevice device, DeviceAttribute attribute);
+/// What decides whether stored code and stored times belong to a device.
+struct DeviceModel {
+  std::string name;            ///< "NVIDIA H200"; empty when the driver does not say
+  int compute_capability = 0;  ///< 90
+};
+DeviceModel model_of(const DriverApi& driver, CudaDevice device);
 
 /// A CUDA call that failed.
 struct CudaFault {

@@ -15,6 +15,7 @@
 #include "generator/base/error.h"
 #include "generator/base/launch_plan.h"
 #include "generator/base/status.h"
+#include "tuner/device/kernel_job.h"
 #include "tuner/measure/protocol.h"
 
 namespace kw::tuner {
@@ -49,16 +50,6 @@ struct OutputSamples {
   std::vector<std::int64_t> coordinates;  ///< rank numbers per sample, for the message
   int rank = 0;
   std::vector<double> values, bounds;
-};
-
-/// A compiled variant and the problem it runs on.
-struct KernelJob {
-  std::string label;  ///< variant id, for messages
-  std::string cubin;
-  LaunchPlan plan;
-  Problem problem;
-  std::map<std::string, double> scalars;
-  double floor_us = 0;  ///< a median below it is kUnderFloor (compulsory traffic, peak rate); 0: not checked
 };
 
 struct VerifyOutcome {

@@ -11,17 +11,25 @@ namespace kw::tuner {
 namespace {
 
 constexpr std::int64_t kMaxGrid[3] = {2147483647, 65535, 65535};  // CUDA Programming Guide, technical specifications
-constexpr int kMaxPortableCluster = 8;
+constexpr unsigned int kMaxPortableCluster = 8;
 constexpr int kCodePlanMismatch = -1;  // our own fault codes are negative
+
+unsigned int num_ctas(const std::array<unsigned int, 3>& cluster) { return cluster[0] * cluster[1] * cluster[2]; }
 
 /// A struct under construction: natural alignment, as C++ lays out a struct of such fields.
 class Packer {
  public:
   void add(const void* value, std::size_t num_bytes) {
-    while (bytes_.size() % num_bytes != 0) bytes_.push_back(std::byte{0});
-    const auto* begin = static_cast<const std::byte*>(value);
-    bytes_.insert(bytes_.end(), begin, begin + num_bytes);
-    align_ = std::max(align_, num_bytes);
+    const std::size_t offset = reserve(num_bytes, num_bytes);
+    std::memcpy(bytes_.data() + offset, value, num_bytes);
+  }
+  /// Zero bytes to be filled later; returns where they are.
+  std::size_t reserve(std::size_t num_bytes, std::size_t align_bytes) {
+    while (bytes_.size() % align_bytes != 0) bytes_.push_back(std::byte{0});
+    const std::size_t offset = bytes_.size();
+    bytes_.resize(offset + num_bytes);
+    align_ = std::max(align_, align_bytes);
+    return offset;
   }
   std::vector<std::byte> finish() {
     if (bytes_.empty()) bytes_.push_back(std::byte{0});  // an empty struct has one byte
@@ -47,35 +55,39 @@ Result<std::vector<std::uint64_t>> evaluate_list(const std::vector<IntExpr>& exp
   return values;
 }
 
-Status pack_tensor_map(const KernelJob& job, const PlanField& field, const LaunchPointers& pointers, const IntBindings& bindings,
-                       Packer& packer) {
-  const auto found = pointers.tensors.find(field.source);
-  if (found == pointers.tensors.end())
-    return fail(plan_error(job, fmt::format("field {}: no pointer named '{}'", field.name, field.source)));
-  if (!pointers.encode_tensor_map) return fail(plan_error(job, fmt::format("field {}: nothing encodes tensor maps here", field.name)));
+/// All of the map but its address.
+Result<EvaluatedTensorMap> evaluate_map(const PlanField& field, const IntBindings& bindings) {
   EvaluatedTensorMap map;
   map.dtype = field.map.dtype;
-  map.address = found->second;
   KW_TRY(map.extents, evaluate_list(field.map.extents, bindings));
   KW_TRY(map.strides_bytes, evaluate_list(field.map.strides_bytes, bindings));
   KW_TRY(const std::vector<std::uint64_t> box, evaluate_list(field.map.box, bindings));
   for (const std::uint64_t extent : box) map.box.push_back(static_cast<std::uint32_t>(extent));
   KW_TRY(const std::int64_t swizzle_bytes, field.map.swizzle_bytes.evaluate(bindings));
   map.swizzle_bytes = static_cast<int>(swizzle_bytes);
-  KW_TRY(const TensorMapBytes bytes, pointers.encode_tensor_map(map));
-  packer.add(bytes.data(), bytes.size());
-  return {};
+  return map;
 }
 
-Status pack_field(const KernelJob& job, const PlanField& field, const LaunchPointers& pointers, const IntBindings& bindings,
-                  Packer& packer) {
+std::size_t slot_bytes(PlanField::Kind kind, DType scalar_dtype) {
+  if (kind == PlanField::Kind::kTensorMap) return kTensorMapBytes;
+  return kind == PlanField::Kind::kScalar ? static_cast<std::size_t>(size_bytes(scalar_dtype)) : sizeof(DevicePointer);
+}
+
+/// Packs a field of the parameter that is under construction, or reserves its slot.
+Status pack_field(const KernelJob& job, const PlanField& field, const IntBindings& bindings, Packer& packer, EvaluatedLaunch& launch) {
   switch (field.kind) {
     case PlanField::Kind::kTensor:
-    case PlanField::Kind::kWorkspace: {
-      const auto& table = field.kind == PlanField::Kind::kTensor ? pointers.tensors : pointers.workspaces;
-      const auto found = table.find(field.source);
-      if (found == table.end()) return fail(plan_error(job, fmt::format("field {}: no pointer named '{}'", field.name, field.source)));
-      packer.add(&found->second, sizeof found->second);
+    case PlanField::Kind::kWorkspace:
+    case PlanField::Kind::kScalar:
+    case PlanField::Kind::kTensorMap: {
+      LaunchSlot slot{field.kind, field.name, field.source, field.scalar_dtype, launch.parameters.size()};
+      const bool is_map = field.kind == PlanField::Kind::kTensorMap;
+      if (is_map) {
+        KW_TRY(slot.map, evaluate_map(field, bindings));
+      }
+      const std::size_t num_bytes = slot_bytes(field.kind, field.scalar_dtype);
+      slot.offset_bytes = packer.reserve(num_bytes, is_map ? kTensorMapAlignBytes : num_bytes);
+      launch.slots.push_back(std::move(slot));
       return {};
     }
     case PlanField::Kind::kInt32: {
@@ -90,19 +102,31 @@ Status pack_field(const KernelJob& job, const PlanField& field, const LaunchPoin
       packer.add(&value, sizeof value);
       return {};
     }
-    case PlanField::Kind::kScalar: {
-      const auto found = job.scalars.find(field.source);
-      if (found == job.scalars.end())
-        return fail(plan_error(job, fmt::format("field {}: no value for scalar '{}'", field.name, field.source)));
-      std::byte bytes[8] = {};
-      store_element(field.scalar_dtype, found->second, bytes);
-      packer.add(bytes, static_cast<std::size_t>(size_bytes(field.scalar_dtype)));
-      return {};
-    }
-    case PlanField::Kind::kTensorMap:
-      return pack_tensor_map(job, field, pointers, bindings, packer);
   }
   return fail(plan_error(job, fmt::format("field {}: unknown kind", field.name)));
+}
+
+Status fill_slot(const KernelJob& job, const LaunchSlot& slot, const LaunchPointers& pointers, std::byte* bytes) {
+  if (slot.kind == PlanField::Kind::kScalar) {
+    const auto found = job.scalars.find(slot.source);
+    if (found == job.scalars.end())
+      return fail(plan_error(job, fmt::format("field {}: no value for scalar '{}'", slot.field, slot.source)));
+    store_element(slot.scalar_dtype, found->second, bytes);
+    return {};
+  }
+  const auto& table = slot.kind == PlanField::Kind::kWorkspace ? pointers.workspaces : pointers.tensors;
+  const auto found = table.find(slot.source);
+  if (found == table.end()) return fail(plan_error(job, fmt::format("field {}: no pointer named '{}'", slot.field, slot.source)));
+  if (slot.kind != PlanField::Kind::kTensorMap) {
+    std::memcpy(bytes, &found->second, sizeof found->second);
+    return {};
+  }
+  if (!pointers.encode_tensor_map) return fail(plan_error(job, fmt::format("field {}: nothing encodes tensor maps here", slot.field)));
+  EvaluatedTensorMap map = slot.map;
+  map.address = found->second;
+  KW_TRY(const TensorMapBytes encoded, pointers.encode_tensor_map(map));
+  std::memcpy(bytes, encoded.data(), encoded.size());
+  return {};
 }
 
 Result<std::array<std::int64_t, 3>> evaluate_shape(const std::array<IntExpr, 3>& shape, const IntBindings& bindings) {
@@ -129,7 +153,7 @@ Status check_shape(const KernelJob& job, const PlanLaunch& launch, const std::ar
 
 }  // namespace
 
-Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, const LaunchPointers& pointers) {
+Result<std::vector<EvaluatedLaunch>> evaluate_unbound_launches(const KernelJob& job) {
   const IntBindings bindings = job.problem.bindings(job.plan);
   std::vector<EvaluatedLaunch> result;
   for (const PlanLaunch& launch : job.plan.launches) {
@@ -152,13 +176,22 @@ Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, con
     evaluated.dynamic_smem_bytes = static_cast<unsigned int>(smem_bytes);
     for (const PlanParameter& parameter : launch.parameters) {
       Packer packer;
-      for (const PlanField& field : parameter.fields) KW_TRY_VOID(pack_field(job, field, pointers, bindings, packer));
+      for (const PlanField& field : parameter.fields) KW_TRY_VOID(pack_field(job, field, bindings, packer, evaluated));
       evaluated.parameter_names.push_back(parameter.name);
       evaluated.parameters.push_back(packer.finish());
     }
     result.push_back(std::move(evaluated));
   }
   return result;
+}
+
+Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, const LaunchPointers& pointers) {
+  KW_TRY(std::vector<EvaluatedLaunch> launches, evaluate_unbound_launches(job));
+  for (EvaluatedLaunch& launch : launches) {
+    for (const LaunchSlot& slot : launch.slots)
+      KW_TRY_VOID(fill_slot(job, slot, pointers, launch.parameters[slot.parameter].data() + slot.offset_bytes));
+  }
+  return launches;
 }
 
 Result<std::map<std::string, std::size_t>> workspace_bytes(const KernelJob& job) {
@@ -205,22 +238,27 @@ CudaResult<void> LoadedModule::check_parameters(CudaFunction function, const Eva
   }
 }
 
-CudaResult<void> LoadedModule::launch(const EvaluatedLaunch& launch, CudaStream stream) {
+CudaResult<CudaFunction> LoadedModule::prepare(const EvaluatedLaunch& launch) {
   Function& function = functions_[launch.kernel];
-  const unsigned int num_cluster_ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
   if (function.handle == nullptr) {
-    KW_CUDA(driver_, "cuModuleGetFunction", driver_.module_function(&function.handle, module_, launch.kernel.c_str()));
-    KW_CUDA_TRY_VOID(check_parameters(function.handle, launch));
-    if (num_cluster_ctas > kMaxPortableCluster) {
-      KW_CUDA(driver_, "cuFuncSetAttribute", driver_.function_set_attribute(function.handle, kFunctionNonPortableCluster, 1));
+    CudaFunction handle = nullptr;
+    KW_CUDA(driver_, "cuModuleGetFunction", driver_.module_function(&handle, module_, launch.kernel.c_str()));
+    KW_CUDA_TRY_VOID(check_parameters(handle, launch));
+    if (num_ctas(launch.cluster) > kMaxPortableCluster) {
+      KW_CUDA(driver_, "cuFuncSetAttribute", driver_.function_set_attribute(handle, kFunctionNonPortableCluster, 1));
     }
+    function.handle = handle;
   }
   if (static_cast<int>(launch.dynamic_smem_bytes) > function.max_dynamic_smem_bytes) {
     KW_CUDA(driver_, "cuFuncSetAttribute(shared memory)",
             driver_.function_set_attribute(function.handle, kFunctionMaxDynamicSmem, static_cast<int>(launch.dynamic_smem_bytes)));
     function.max_dynamic_smem_bytes = static_cast<int>(launch.dynamic_smem_bytes);
   }
-  CudaLaunchAttribute attribute{};
+  return function.handle;
+}
+
+CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, CudaLaunchAttribute& attribute) {
+  attribute = {};
   attribute.id = kLaunchAttributeCluster;
   std::copy(launch.cluster.begin(), launch.cluster.end(), attribute.value.cluster);
   CudaLaunchConfig config{};
@@ -228,11 +266,19 @@ CudaResult<void> LoadedModule::launch(const EvaluatedLaunch& launch, CudaStream 
   std::copy(launch.block.begin(), launch.block.end(), config.block);
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   config.stream = stream;
-  config.attributes = num_cluster_ctas > 1 ? &attribute : nullptr;
-  config.num_attributes = num_cluster_ctas > 1 ? 1 : 0;
+  const bool has_cluster = num_ctas(launch.cluster) > 1;
+  config.attributes = has_cluster ? &attribute : nullptr;
+  config.num_attributes = has_cluster ? 1 : 0;
+  return config;
+}
+
+CudaResult<void> LoadedModule::launch(const EvaluatedLaunch& launch, CudaStream stream) {
+  KW_CUDA_TRY(const CudaFunction function, prepare(launch));
+  CudaLaunchAttribute attribute;
+  const CudaLaunchConfig config = launch_config(launch, stream, attribute);
   std::vector<void*> arguments;
   for (const std::vector<std::byte>& parameter : launch.parameters) arguments.push_back(const_cast<std::byte*>(parameter.data()));
-  KW_CUDA(driver_, "cuLaunchKernelEx", driver_.launch(&config, function.handle, arguments.data(), nullptr));
+  KW_CUDA(driver_, "cuLaunchKernelEx", driver_.launch(&config, function, arguments.data(), nullptr));
   return {};
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tuner/device/driver_api.h"
-#include "tuner/device/gpu_worker.h"
+#include "tuner/device/kernel_job.h"
 
 namespace kw::tuner {
 
@@ -23,7 +23,7 @@ struct EvaluatedTensorMap {
   std::vector<std::uint32_t> box;
   int swizzle_bytes = 0;
 };
-inline constexpr std::size_t kTensorMapBytes = 128;
+inline constexpr std::size_t kTensorMapBytes = 128, kTensorMapAlignBytes = 64;  // CUtensorMap, cuda.h
 using TensorMapBytes = std::array<std::byte, kTensorMapBytes>;
 /// The driver's encoder, or the simulator's.
 using EncodeTensorMap = std::function<Result<TensorMapBytes>(const EvaluatedTensorMap&)>;
@@ -36,6 +36,16 @@ struct LaunchPointers {
   EncodeTensorMap encode_tensor_map = {};  ///< needed for plans with tensor maps
 };
 
+/// Bytes of a parameter that are known only at the launch.
+struct LaunchSlot {
+  PlanField::Kind kind = PlanField::Kind::kTensor;  ///< kTensor, kWorkspace, kScalar or kTensorMap
+  std::string field;                                ///< name in the kernel source, for messages
+  std::string source;                               ///< which tensor, workspace or scalar
+  DType scalar_dtype = DType::kF32;                 ///< kScalar: type in the kernel
+  std::size_t parameter = 0, offset_bytes = 0;
+  EvaluatedTensorMap map = {};  ///< kTensorMap: all but the address
+};
+
 /// One evaluated launch, without a device: testable anywhere.
 struct EvaluatedLaunch {
   std::string kernel;
@@ -44,13 +54,20 @@ struct EvaluatedLaunch {
   unsigned int dynamic_smem_bytes = 0;
   std::vector<std::string> parameter_names;
   std::vector<std::vector<std::byte>> parameters;  ///< one packed struct each
+  std::vector<LaunchSlot> slots;                   ///< in the order of the fields
 };
+
+/// Everything but pointers and scalars: the bytes of the slots are zero. Errors: as evaluate_launches.
+Result<std::vector<EvaluatedLaunch>> evaluate_unbound_launches(const KernelJob& job);
 
 /// Launches with an empty grid are left out (nothing to do). Errors: an expression that does not evaluate, a name without a pointer,
 /// a tensor map that the encoder refuses, a grid or block outside the hardware's limits.
 Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, const LaunchPointers& pointers);
 /// Bytes of the plan's workspaces on this problem, by name.
 Result<std::map<std::string, std::size_t>> workspace_bytes(const KernelJob& job);
+
+/// The driver's description of a launch. `attribute` is used by it and must live as long.
+CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, CudaLaunchAttribute& attribute);
 
 /// A cubin loaded into the context.
 class LoadedModule {
@@ -60,8 +77,12 @@ class LoadedModule {
   LoadedModule(const LoadedModule&) = delete;
   LoadedModule& operator=(const LoadedModule&) = delete;
 
-  /// Prepares and enqueues. Before the first launch of a kernel its parameters are compared with the plan's (driver 550 and newer).
+  /// The kernel, ready for this launch. The first time its parameters are compared with the plan's (driver 550 and newer).
+  CudaResult<CudaFunction> prepare(const EvaluatedLaunch& launch);
+  /// Prepares and enqueues.
   CudaResult<void> launch(const EvaluatedLaunch& launch, CudaStream stream);
+  /// Leaves the module to its context, which is gone or is not the current one: it is not unloaded.
+  void abandon() { module_ = nullptr; }
 
  private:
   struct Function {

@@ -1,15 +1,17 @@
 // A driver and an NVML made of host memory: the GPU worker's machinery (hangs, kills, restarts, guards, locks) is tested with it on
-// machines without a GPU. Kernels are known by name; a trailing "_<number>us" is the time a launch takes on the fake's clock.
-// Environment: FAKE_CUDA_MEMORY (bytes there are), FAKE_CUDA_DEVICES, FAKE_NVML_THROTTLE, FAKE_NVML_PROCESSES.
+// machines without a GPU, and the run-time library. Kernels are known by name; a trailing "_<number>us" is the time a launch takes on the
+// fake's clock. Environment: FAKE_CUDA_MEMORY (bytes there are), FAKE_CUDA_DEVICES, FAKE_NVML_THROTTLE, FAKE_NVML_PROCESSES.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,17 @@ struct FakeLaunch {
 struct FakeGraph {
   std::vector<FakeLaunch> launches;
 };
+struct FakeContext {
+  int device = 0;
+  unsigned long long id = 0;
+};
+struct FakeStream {
+  const FakeContext* context;  ///< null: of any
+};
+
+std::recursive_mutex mutex;  // of launches, functions and modules: the run-time library calls from many threads
+thread_local const FakeContext* current_context = nullptr;
+std::atomic<long> num_loaded_modules{0}, num_encoded_maps{0};
 
 int sticky_code = 0;
 bool is_hanging = false;
@@ -45,6 +58,8 @@ long number_from(const char* variable, long fallback) {
   const char* text = std::getenv(variable);
   return text == nullptr ? fallback : std::strtol(text, nullptr, 0);
 }
+
+constexpr std::size_t kFakeMapBytes = 128;
 
 template <typename T>
 T argument(const FakeLaunch& launch, std::size_t index) {
@@ -154,12 +169,14 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return 0;
 }
-int cuDeviceGetName(char* name, int bytes, int) {
-  std::strncpy(name, "Fake H200", static_cast<std::size_t>(bytes));
+// Device 2 is of another model, and an older one.
+int cuDeviceGetName(char* name, int bytes, int device) {
+  std::strncpy(name, device == 2 ? "Fake A100" : "Fake H200", static_cast<std::size_t>(bytes));
   return 0;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) {
-  const std::map<int, int> values = {{75, 9}, {76, 0}, {16, 132}, {38, 1 << 20}, {13, 1980000}, {36, 3201000}, {37, 6144}, {97, 232448}};
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  const std::map<int, int> values = {
+      {75, device == 2 ? 8 : 9}, {76, 0}, {16, 132}, {38, 1 << 20}, {13, 1980000}, {36, 3201000}, {37, 6144}, {97, 232448}};
   const auto found = values.find(attribute);
   *value = found == values.end() ? 0 : found->second;
   return 0;
@@ -172,11 +189,26 @@ int cuDeviceGetUuid_v2(CudaUuid* uuid, int device) {
   std::memset(uuid, 0x10 + device, sizeof *uuid);
   return 0;
 }
-int cuDevicePrimaryCtxRetain(CudaContext* context, int) {
-  *context = handle<CudaContext>(&sticky_code);
+int cuDevicePrimaryCtxRetain(CudaContext* context, int device) {
+  static FakeContext contexts[4] = {{0, 11}, {1, 12}, {2, 13}, {3, 14}};
+  *context = handle<CudaContext>(&contexts[device]);
   return 0;
 }
-int cuCtxSetCurrent(CudaContext) { return 0; }
+int cuCtxSetCurrent(CudaContext context) {
+  current_context = reinterpret_cast<const FakeContext*>(context);
+  return 0;
+}
+int cuCtxGetId(CudaContext context, unsigned long long* id) {
+  const auto* asked = context == nullptr ? current_context : reinterpret_cast<const FakeContext*>(context);
+  if (asked == nullptr) return 201;
+  *id = asked->id;
+  return 0;
+}
+int cuCtxGetDevice(CudaDevice* device) {
+  if (current_context == nullptr) return 201;
+  *device = current_context->device;
+  return 0;
+}
 int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
   *free_bytes = *total = 1ull << 37;
   return 0;
@@ -223,16 +255,22 @@ int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes
 int cuModuleLoadData(CudaModule* module, const void* image) {
   if (std::strcmp(static_cast<const char*>(image), "bad image") == 0) return 209;
   *module = handle<CudaModule>(&clock_us);
+  ++num_loaded_modules;
   return 0;
 }
-int cuModuleUnload(CudaModule) { return 0; }
+int cuModuleUnload(CudaModule) {
+  --num_loaded_modules;
+  return 0;
+}
 int cuModuleGetFunction(CudaFunction* function, CudaModule, const char* name) {
   if (starts(name, "missing")) return 500;
+  const std::lock_guard lock(mutex);
   static std::vector<std::unique_ptr<FakeFunction>> functions;  // the driver keeps them as long as the process lives
   auto* made = functions.emplace_back(std::make_unique<FakeFunction>()).get();
   made->name = name;
   made->parameter_bytes = starts(name, "fill_input")  ? std::vector<std::size_t>{8, 8, 4, 8, 8, 8, 8}
                           : starts(name, "workspace") ? std::vector<std::size_t>{8, 8, 8, 8}
+                          : starts(name, "map")       ? std::vector<std::size_t>{128, 8, 8}
                                                       : std::vector<std::size_t>{8, 8, 8};
   const std::size_t mark = made->name.rfind('_');
   if (mark != std::string::npos && made->name.ends_with("us")) made->launch_us = std::atof(name + mark + 1);
@@ -247,8 +285,18 @@ int cuFuncGetParamInfo(CudaFunction function, std::size_t index, std::size_t* of
   *bytes = parameters[index];
   return 0;
 }
+int cuTensorMapEncodeTiled(void* map, int, unsigned int, DevicePointer address, const std::uint64_t*, const std::uint64_t*,
+                           const std::uint32_t*, const std::uint32_t*, int, int, int, int) {
+  std::memset(map, 0, kFakeMapBytes);
+  std::memcpy(map, &address, sizeof address);  // a kernel that takes a map finds its tensor so
+  ++num_encoded_maps;
+  return 0;
+}
 int cuLaunchKernelEx(const CudaLaunchConfig* config, CudaFunction function, void** parameters, void**) {
+  const std::lock_guard lock(mutex);
   if (sticky_code != 0) return sticky_code;
+  const auto* stream = reinterpret_cast<const FakeStream*>(config->stream);
+  if (stream != nullptr && stream->context != current_context) return 400;
   if (config->dynamic_smem_bytes > 232448) return 1;
   FakeLaunch launch = copy_launch(reinterpret_cast<FakeFunction*>(function), parameters, *config);
   if (capture != nullptr) {
@@ -259,7 +307,18 @@ int cuLaunchKernelEx(const CudaLaunchConfig* config, CudaFunction function, void
   return 0;
 }
 int cuStreamCreate(CudaStream* stream, unsigned int) {
-  *stream = handle<CudaStream>(&num_launches);
+  static std::vector<std::unique_ptr<FakeStream>> streams;  // the driver keeps them as long as the process lives
+  const std::lock_guard lock(mutex);
+  *stream = handle<CudaStream>(streams.emplace_back(std::make_unique<FakeStream>(FakeStream{current_context})).get());
+  return 0;
+}
+int cuStreamGetCtx(CudaStream stream, CudaContext* context) {
+  *context = handle<CudaContext>(const_cast<FakeContext*>(reinterpret_cast<FakeStream*>(stream)->context));
+  return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  thread_local int current_mode = 0;
+  std::swap(*mode, current_mode);
   return 0;
 }
 int cuStreamSynchronize(CudaStream) { return wait_for_device(); }
@@ -302,6 +361,10 @@ int cuEventElapsedTime(float* elapsed_ms, CudaEvent begin, CudaEvent end) {
   *elapsed_ms = static_cast<float>((*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)) * 1e-3);
   return 0;
 }
+
+// For tests of the run-time library.
+long fakeNumLoadedModules() { return num_loaded_modules; }
+long fakeNumEncodedMaps() { return num_encoded_maps; }
 
 int nvmlInit_v2() { return 0; }
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
