@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,10 @@ struct Problem {
 };
 /// Reads "M=1024,N=4096,A.stride0=4104,A.align=2".
 Result<Problem> problem_from_text(std::string_view text);
+
+/// Gives a tensor's free strides (variables "A.stride0") that the problem leaves out: those of a tensor without gaps. A product beyond 64
+/// bits gives 0, which every check of a tensor's size refuses.
+void complete_strides(const std::string& tensor, std::span<const IntExpr> shape, std::span<const IntExpr> strides, Problem& problem);
 
 /// The first constraint that the problem breaks, with its numbers: "a_vector_alignment: ...". Empty: legal.
 std::string first_broken_constraint(const LaunchPlan& plan, const Problem& problem);

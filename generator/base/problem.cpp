@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "generator/base/key_values.h"
@@ -82,6 +83,18 @@ Result<Problem> problem_from_text(std::string_view text) {
     }
   }
   return problem;
+}
+
+void complete_strides(const std::string& tensor, std::span<const IntExpr> shape, std::span<const IntExpr> strides, Problem& problem) {
+  std::int64_t dense = 1;  // the next stride outwards
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    const std::string name = fmt::format("{}{}{}", tensor, kStrideMark, axis);
+    const bool is_free = strides[axis] == IntExpr::variable(name);
+    const std::int64_t stride =
+        is_free ? problem.strides.emplace(name, dense).first->second : strides[axis].evaluate(problem.dims).value_or(dense);
+    const std::int64_t extent = std::max<std::int64_t>(shape[axis].evaluate(problem.dims).value_or(0), 1);
+    if (__builtin_mul_overflow(stride, extent, &dense)) dense = 0;
+  }
 }
 
 std::string first_broken_constraint(const LaunchPlan& plan, const Problem& problem) {

@@ -392,16 +392,7 @@ void multiply_lists(CheckContext& context) {
 
 void complete_strides(const Program& program, Problem& problem) {
   for (const Tensor& tensor : program.tensors) {
-    if (!tensor.has_any_strides) continue;
-    std::int64_t dense = 1;  // the next stride outwards of a tensor without gaps
-    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
-      const std::string name = fmt::format("{}.stride{}", tensor.name, axis);
-      const bool is_free = tensor.strides[axis] == IntExpr::variable(name);
-      const std::int64_t stride =
-          is_free ? problem.strides.emplace(name, dense).first->second : tensor.strides[axis].evaluate(problem.dims).value_or(dense);
-      const std::int64_t extent = std::max<std::int64_t>(tensor.shape[axis].evaluate(problem.dims).value_or(0), 1);
-      if (__builtin_mul_overflow(stride, extent, &dense)) dense = 0;  // the checker refuses such a tensor by its size
-    }
+    if (tensor.has_any_strides) kw::complete_strides(tensor.name, tensor.shape, tensor.strides, problem);
   }
 }
 

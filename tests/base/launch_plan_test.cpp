@@ -74,6 +74,20 @@ TEST_CASE("a broken constraint is named with the part that is false and its numb
         "a_vector_alignment: 16-byte loads of A need aligned rows (A.align % 16 == 0: 2 == 0 is false)");
 }
 
+TEST_CASE("free strides that a problem leaves out are dense over those it gives, and a fixed one is kept") {
+  const std::vector<IntExpr> shape = {IntExpr(2), IntExpr::variable("M"), IntExpr(8)};
+  const std::vector<IntExpr> strides = {IntExpr::variable("A.stride0"), IntExpr::variable("A.stride1"), IntExpr(1)};
+  Problem problem = *problem_from_text("M=3");
+  complete_strides("A", shape, strides, problem);
+  CHECK(problem.to_text() == "M=3,A.stride0=24,A.stride1=8");
+  Problem padded = *problem_from_text("M=3,A.stride1=16");
+  complete_strides("A", shape, strides, padded);
+  CHECK(padded.to_text() == "M=3,A.stride0=48,A.stride1=16");
+  Problem huge = *problem_from_text("M=9223372036854775807");
+  complete_strides("A", shape, strides, huge);
+  CHECK(huge.strides.at("A.stride0") == 0);
+}
+
 TEST_CASE("problems and configs survive the way to text and back, and bad items are named") {
   const auto problem = problem_from_text("N=4096,M=1024,A.stride0=4104,A.align=2");
   REQUIRE(problem.has_value());
