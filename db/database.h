@@ -96,7 +96,8 @@ struct QueryRequest {
   std::string device_model;  ///< empty: no GPU here, that is the models "none:..." of rows with status predicted
   bool allows_other_device = false;
   std::string protocol_name = {};  ///< empty: rows of every protocol, the early rungs of a search too
-  int max_per_class = 4;    ///< rows for each (problem, device model, toolchain major, protocol, constraints): keeps every kind of legality
+  int max_per_class = 4;  ///< rows for each (problem, device model, toolchain major, protocol, constraints): keeps every kind of legality
+  bool only_same_problem = false;
   bool has_payload = true;  ///< false: source and cubin stay empty; Database::trial() brings them
 };
 /// Candidates for a query, best class first; the caller checks the problem constraints (the database evaluates nothing).
