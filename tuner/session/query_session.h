@@ -39,9 +39,6 @@ struct QueryAnswer {
 /// Error kNotFound names the nearest op when the database has none of this name. A match of kind `none` is an answer, not an error.
 Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services);
 
-/// Largest |log2| ratio over the dims of two problems; infinite when the names differ.
-double problem_distance(const Problem& a, const Problem& b);
-
 /// Error kNotFound when garbage collection took the source: says so, and what brings it back.
 Status require_source(const db::VariantRow& variant);
 
