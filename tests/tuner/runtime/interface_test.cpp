@@ -10,6 +10,8 @@
 
 using namespace kw::tuner::test;
 
+extern "C" kw_status find_with_nothing(void);  // header_in_c.c
+
 namespace {
 
 std::string output_of(const std::string& command) {
@@ -58,6 +60,11 @@ TEST_CASE("the last error belongs to its thread, and every status has a name") {
   CHECK(names.size() == 9);
   CHECK(names.contains("KW_WRONG_DEVICE"));
   CHECK(std::string(kw_status_name(static_cast<kw_status>(15))) == "unknown status");
+}
+
+TEST_CASE("a C program compiles the header and calls the library") {
+  CHECK(find_with_nothing() == KW_BAD_ARGUMENT);
+  CHECK(std::string(kw_last_error()) == "kw_find: database is null");
 }
 
 TEST_CASE("the library shows the calls of its header and nothing else") {
