@@ -34,11 +34,10 @@ Result<OpRows> OpRows::load(db::Database& database, const OpRowsRequest& request
     query.only_same_problem = true;
     query.protocol_name = Protocol::final_rung().name();
   }
-  KW_TRY(std::vector<db::QueryCandidate> here, database.candidates(query));
+  KW_TRY(std::vector<db::QueryCandidate> all, database.candidates(query));
   // The protocol is chosen for this device by its own rows.
-  const auto border = std::stable_partition(here.begin(), here.end(), [](const db::QueryCandidate& row) { return row.is_same_device; });
-  std::vector<db::QueryCandidate> elsewhere(std::make_move_iterator(border), std::make_move_iterator(here.end()));
-  here.erase(border, here.end());
+  std::vector<db::QueryCandidate> here, elsewhere;
+  for (db::QueryCandidate& row : all) (row.is_same_device ? here : elsewhere).push_back(std::move(row));
   OpRows rows;
   for (std::vector<db::QueryCandidate>* const part : {&here, &elsewhere}) {
     drop_other_protocols(*part, false);
