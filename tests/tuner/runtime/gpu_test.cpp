@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "generator/base/arch.h"
 #include "tests/catch.h"
 #include "tests/tuner/runtime/stored_kernels.h"
 #include "tuner/device/driver_api.h"
@@ -103,9 +104,13 @@ class RealDevice {
   explicit RealDevice(const DriverApi& api) : driver(api), path_(folder_->file("tuning.db")) {
     CudaDevice device = 0;
     REQUIRE(driver.device_get(&device, 0) == 0);
+    // The PTX serves any device from sm_80 on; the row must be of the device's own arch to be taken.
+    const DeviceModel model = model_of(driver, device);
+    const std::optional<Arch> arch = arch_for_device(model.compute_capability);
+    REQUIRE(arch);
     const auto database = db::test::open_or_throw(path_);
     db::test::record_or_throw(
-        *database, record_of({.n = kLength, .device_model = model_of(driver, device).name, .arch = "sm_80", .cubin = kDoublePtx}));
+        *database, record_of({.n = kLength, .device_model = model.name, .arch = std::string(to_text(*arch)), .cubin = kDoublePtx}));
   }
   std::shared_ptr<db::test::TemporaryFolder> folder_ = std::make_shared<db::test::TemporaryFolder>();
   std::string path_;
