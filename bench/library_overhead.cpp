@@ -218,8 +218,10 @@ void measure(const Options& options) {
   // The stored row, for the plan and the bare launch; buffers before the clock starts.
   kernelwright::Database prior(options.database);
   const kernelwright::Kernel known = find(prior);
-  const auto rows =
-      unwrap(unwrap(db::Database::open(options.database, {.is_read_only = true, .creates = false}))->records_of("", known.variant()));
+  const auto reader = unwrap(db::Database::open(options.database, {.is_read_only = true, .creates = false}));
+  const std::vector<db::OpRow> ops = unwrap(reader->ops(options.op));
+  if (ops.size() != 1) throw std::runtime_error(fmt::format("{}: {} ops have this name", options.op, ops.size()));
+  const auto rows = unwrap(reader->records_of(ops[0].identity, known.variant()));
   const db::TrialRecord& record = rows.at(0);
   const LaunchPlan plan = unwrap(plan_of(record.key.variant));
   Buffers buffers(driver, plan, problem, known.handle()), moving(driver, plan, problem, known.handle());
