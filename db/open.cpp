@@ -115,11 +115,12 @@ Result<std::unique_ptr<Connection>> open_for_writing(const std::string& path, co
   return connection;
 }
 
-/// In a folder that cannot be written, SQLite cannot make the shared-memory file of WAL; without a log to read, none is needed.
+/// In a folder that cannot be written, SQLite cannot make the shared-memory file of WAL; without a log to read, or a journal to roll back,
+/// none is needed.
 bool can_be_immutable(const std::string& path) {
   std::error_code error;
   const auto wal_bytes = fs::file_size(path + "-wal", error);
-  return access(folder_of(path).c_str(), W_OK) != 0 && (error || wal_bytes == 0);
+  return access(folder_of(path).c_str(), W_OK) != 0 && (error || wal_bytes == 0) && !fs::exists(path + "-journal");
 }
 
 struct ReadOnlyConnection {
@@ -127,12 +128,22 @@ struct ReadOnlyConnection {
   bool is_immutable = false;
 };
 
+/// A writer that was killed in the middle of a step leaves a rollback journal. Only a connection that may write rolls the step back.
+Status roll_back_interrupted_step(const std::string& path, std::chrono::milliseconds busy_limit) {
+  KW_TRY(const std::unique_ptr<Connection> connection, Connection::open(path, {.busy_limit = busy_limit}));
+  return connection->execute_patiently("BEGIN IMMEDIATE; ROLLBACK");
+}
+
 Result<ReadOnlyConnection> open_for_reading(const std::string& path, int busy_timeout_ms) {
   const bool is_immutable = can_be_immutable(path);
+  const std::chrono::milliseconds busy_limit(busy_timeout_ms);
   KW_TRY(std::unique_ptr<Connection> connection,
-         Connection::open(path,
-                          {.is_read_only = true, .is_immutable = is_immutable, .busy_limit = std::chrono::milliseconds(busy_timeout_ms)}));
-  KW_TRY_VOID(require_schema(*connection, builtin_schema()));
+         Connection::open(path, {.is_read_only = true, .is_immutable = is_immutable, .busy_limit = busy_limit}));
+  Status schema = require_schema(*connection, builtin_schema());
+  if (!schema && fs::exists(path + "-journal") && roll_back_interrupted_step(path, busy_limit)) {
+    schema = require_schema(*connection, builtin_schema());
+  }
+  KW_TRY_VOID(std::move(schema));
   KW_TRY_VOID(prepare_connection(*connection));
   return ReadOnlyConnection{std::move(connection), is_immutable};
 }

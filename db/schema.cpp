@@ -31,6 +31,12 @@ Error bad_input(const Connection& connection, const std::string& why) {
   return {Stage::kDatabase, Code::kBadInput, fmt::format("{}: {}", connection.path(), why), {}, {}};
 }
 
+/// A run that ends before its first row leaves such a file: there is nothing wrong with it, and nothing to be found in it.
+Error nothing_stored(const Connection& connection) {
+  return {
+      Stage::kDatabase, Code::kNotFound, fmt::format("{}: an empty database: nothing was ever stored in it", connection.path()), {}, {}};
+}
+
 Status check_ours(const Connection& connection, const FileState& state, const SchemaSet& schema) {
   if (state.application_id != kApplicationId) {
     return fail(bad_input(connection, "a SQLite database, but not a Kernelwright tuning database; name another file"));
@@ -114,14 +120,14 @@ Status prepare_schema(Connection& connection, const SchemaSet& schema) {
 
 Status require_objects(Connection& connection) {
   KW_TRY(const FileState state, read_state(connection));
-  if (state.is_new()) return fail(bad_input(connection, "an empty database: nothing was ever stored in it"));
+  if (state.is_new()) return fail(nothing_stored(connection));
   return {};
 }
 
 Status require_schema(Connection& connection, const SchemaSet& schema) {
   KW_TRY(Transaction transaction, Transaction::read(connection));
   KW_TRY(const FileState state, read_state(connection));
-  if (state.is_new()) return fail(bad_input(connection, "an empty database: nothing was ever stored in it"));
+  if (state.is_new()) return fail(nothing_stored(connection));
   KW_TRY_VOID(check_ours(connection, state, schema));
   if (state.version == schema.version) return {};
   return fail(bad_input(connection,

@@ -4,8 +4,9 @@
 row committed before the kill is still there, and that the next run goes on where the killed one stopped.
 
 Half of the kills hit the whole process group, as a crash of the machine would; half hit the parent alone, whose workers must then end by
-themselves. A third of the moments is drawn over a whole run, a third from the short phase in which a run with a warm cubin cache writes its
-rows, a third from a run that compiles and simulates, between and during its first rows. After each kill follows either
+themselves. The moments are drawn in equal parts over a whole run, from the short phase in which a run with a warm cubin cache writes its
+rows, from a run that compiles and simulates, between and during its first rows, and, where there is no database yet, from the few
+milliseconds in which it is made. After each kill follows either
 another killed run or a complete one, which must end with all 32 rows and reuse those that were there; then a new database is begun.
 The op is the example in f32: few configs, so that a run is short and much of it is writing.
 
@@ -91,11 +92,15 @@ class KillTest:
 
     def killed_run(self):
         hits_group = self.rng.random() < 0.5
-        phase = self.rng.choice(["whole", "writing", "compiling"])
+        phase = self.rng.choice(["whole", "writing", "compiling"] if self.database.exists() else ["whole", "writing", "compiling", "creating"])
         before = committed_rows(self.database)
         process = subprocess.Popen(self.tune_command(phase != "compiling"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         if phase == "whole":
             time.sleep(self.rng.uniform(0, self.run_seconds))
+        elif phase == "creating":
+            while not self.database.exists() and process.poll() is None:
+                pass
+            time.sleep(self.rng.choice([0, 0.001, 0.003, 0.01]))
         else:
             for line in process.stderr:  # "generated 32/32" comes just before the first row
                 if b"generated" in line:

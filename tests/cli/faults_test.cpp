@@ -153,13 +153,18 @@ TEST_CASE("without a usable home the cache goes to the current folder, like the 
 TEST_CASE("db commands leave an empty or foreign file as it is and make no file by mistake", "[host]") {
   const Folder folder;
   std::ofstream(folder.path("empty.db"));
-  for (const char* action : {"gc", "info", "check"}) {
-    const Ended ended = folder.shell(std::string("$KW db ") + action + " --db empty.db");
+  for (const char* action : {"db gc", "db info", "query some_op"}) {
+    const Ended ended = folder.shell(std::string("$KW ") + action + " --db empty.db");
     INFO(ended.output);
-    CHECK(ended.exit_code == 2);
+    CHECK(ended.exit_code == 1);
     CHECK(has(ended.output, "empty.db: an empty database"));
     CHECK(fs::file_size(folder.path("empty.db")) == 0);
   }
+  // What a tune leaves that is killed before its first row is sound.
+  const Ended checked = folder.shell("$KW db check --db empty.db");
+  CHECK(checked.exit_code == 0);
+  CHECK(has(checked.output, "empty.db: clean, and empty"));
+  CHECK(folder.shell("$KW db check --db missing.db").exit_code == 1);
   std::ofstream(folder.path("text.db")) << "no database";
   CHECK(folder.shell("$KW db merge text.db --db new.db").exit_code == 2);
   CHECK(folder.shell("$KW db merge missing.db --db new.db").exit_code == 1);

@@ -272,3 +272,26 @@ TEST_CASE("the default path follows KERNELWRIGHT_DB, then XDG, then the home fol
   CHECK(default_database_path(nullptr, nullptr, "/home/u") == "/home/u/.local/share/kernelwright/tuning.db");
   CHECK_FALSE(default_database_path(nullptr, nullptr, nullptr).empty());
 }
+
+TEST_CASE("a step that a killed writer left half done is rolled back for a reader too") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("whole.db"), left = folder.file("left.db");
+  record_or_throw(*open_or_throw(path, on_file_system(kNfs)), make_record(1));  // a rollback journal, not WAL
+  {
+    const auto writer = Connection::open(path, {});
+    REQUIRE(writer);
+    // Four pages of cache: SQLite must write into the file before the step ends.
+    REQUIRE(
+        (*writer)->execute("PRAGMA cache_size = 4; BEGIN IMMEDIATE; UPDATE trial SET median_us = 7; CREATE TABLE half_done(x);"
+                           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+                           "INSERT INTO half_done SELECT zeroblob(1000) FROM n"));
+    for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, left + suffix);
+  }
+  // Who may not write must not be given the half of the step that is in the file.
+  chmod(std::filesystem::path(left).parent_path().c_str(), 0755);
+  CHECK(as_ordinary_user([&] { return open_error(left, {.is_read_only = true}).find("read-only") != std::string::npos; }));
+  const auto database = open_or_throw(left, {.is_read_only = true});
+  CHECK(database->check()->empty());
+  CHECK(database->info()->num_trials == 1);
+  CHECK_FALSE(std::filesystem::exists(left + "-journal"));
+}

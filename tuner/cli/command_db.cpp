@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/command.h"
@@ -51,6 +52,11 @@ int print_info(const std::string& path, const db::DatabaseInfo& info, bool is_js
   return 0;
 }
 
+/// A tune that was killed before its first row leaves a file without tables: sound, with nothing to check.
+bool is_empty_file(const Result<std::unique_ptr<db::Database>>& opened, const std::string& path) {
+  return !opened && opened.error().code == Code::kNotFound && std::filesystem::exists(path);
+}
+
 }  // namespace
 
 Result<int> run_db(const Invocation& invocation) {
@@ -78,7 +84,10 @@ Result<int> run_db(const Invocation& invocation) {
   // The other side is opened first: a mistake in its name must not leave a new database behind.
   if (needs_other)
     KW_TRY_VOID(db::Database::open(parsed.text("other"), {.is_read_only = true, .creates = false, .busy_timeout_ms = 20000}));
-  KW_TRY(const auto database, db::Database::open(path, {.is_read_only = !writes, .creates = action == "merge", .busy_timeout_ms = 20000}));
+  auto opened = db::Database::open(path, {.is_read_only = !writes, .creates = action == "merge", .busy_timeout_ms = 20000});
+  if (action == "check" && is_empty_file(opened, path))
+    return print_lines({}, path + ": clean, and empty: nothing was ever stored in it", is_json);
+  KW_TRY(const auto database, std::move(opened));
   if (action == "check") {
     KW_TRY(const auto findings, database->check());
     return print_lines(findings, path + ": clean", is_json);
