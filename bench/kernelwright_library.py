@@ -62,7 +62,7 @@ class Library:
 
 class Kernel:
     def __init__(self, library, handle):
-        self.library, self.handle = library, handle
+        self.owner, self.handle = library, handle
         calls = library.calls
         self.match = MATCHES[calls.kw_kernel_match(handle)]
         self.explanation = calls.kw_kernel_explanation(handle).decode()
@@ -75,7 +75,7 @@ class Kernel:
         """A function of a stream's handle that launches; `pointers` by tensor name. The memory is the caller's and must live on."""
         tensors = (ctypes.c_void_p * len(self.tensor_names))(*[pointers[name] for name in self.tensor_names])
         arguments = Arguments(tensors, len(self.tensor_names), None, 0, workspace, self.workspace_bytes, zeroed_workspace, self.zeroed_workspace_bytes)
-        return lambda stream: self.library.check(self.library.calls.kw_launch(self.handle, ctypes.byref(arguments), stream))
+        return lambda stream: self.owner.check(self.owner.calls.kw_launch(self.handle, ctypes.byref(arguments), stream))
 
     def __del__(self):
-        self.library.calls.kw_kernel_release(self.handle)
+        self.owner.calls.kw_kernel_release(self.handle)
