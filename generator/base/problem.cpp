@@ -12,6 +12,7 @@ namespace kw {
 namespace {
 
 constexpr std::string_view kAlignSuffix = ".align";
+constexpr std::int64_t kMaxAlignBytes = std::int64_t{1} << 30;
 constexpr std::string_view kStrideMark = ".stride";
 
 }  // namespace
@@ -75,6 +76,9 @@ Result<Problem> problem_from_text(std::string_view text) {
     if (name.size() > kAlignSuffix.size() && name.ends_with(kAlignSuffix)) {
       if (value == 0 || (value & (value - 1)) != 0)
         return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{} = {}: an alignment is a power of two in bytes", name, value));
+      if (value > kMaxAlignBytes)
+        return fail(Stage::kCommandLine, Code::kBadInput,
+                    fmt::format("{} = {}: an alignment is at most {} bytes", name, value, kMaxAlignBytes));
       problem.align_bytes.emplace(name.substr(0, name.size() - kAlignSuffix.size()), value);
     } else if (name.find(kStrideMark) != std::string::npos) {
       problem.strides.emplace(name, value);

@@ -96,6 +96,8 @@ TEST_CASE("problems and configs survive the way to text and back, and bad items 
   CHECK(problem_from_text("M=x").error().message == "'M=x': 'x' is not an integer of 64 bits");
   CHECK(problem_from_text("M=1,M=2").error().message == "'M=1,M=2': M is given twice");
   CHECK(problem_from_text("M=-1").error().message == "M = -1: must not be negative");
+  CHECK(problem_from_text("A.align=1073741824"));
+  CHECK(problem_from_text("A.align=2147483648").error().message == "A.align = 2147483648: an alignment is at most 1073741824 bytes");
   CHECK(problem_from_text("A.align=3").error().message == "A.align = 3: an alignment is a power of two in bytes");
   const auto config = config_from_text("gemm_simt", "BLOCK_N=64,BLOCK_M=128");
   REQUIRE(config.has_value());

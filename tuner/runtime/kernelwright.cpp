@@ -89,6 +89,7 @@ kw_status kw_find(kw_database* database, const char* op, const kw_value* values,
     *kernel = nullptr;
     if (database == nullptr) return is_null("database");
     if (op == nullptr) return is_null("op");
+    if (*op == '\0') return failed(KW_BAD_ARGUMENT, "op is empty: must be a name, an identity or 8 or more digits of one");
     if ((flags & ~static_cast<unsigned>(KW_FIND_OTHER_DEVICE)) != 0)
       return failed(KW_BAD_ARGUMENT, fmt::format("flags = {:#x}: only KW_FIND_OTHER_DEVICE (1) is known", flags));
     KW_OUTCOME_VOID(check_values(values, num_values));

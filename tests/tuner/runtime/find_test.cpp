@@ -50,6 +50,12 @@ TEST_CASE("a shape that no kernel takes is refused with the constraint and its n
   CHECK(kernel.handle == nullptr);
   CHECK_THAT(kernel.error, contains_text("kw_find: ") && contains_text("no stored kernel of 'double' is legal at n=1001 on Fake H200") &&
                                contains_text("n_divisible: vectors of x (n % 8 == 0: 1 == 0 is false)"));
+  const FoundKernel nameless = fixture.find("", {{"n", 1000}});
+  CHECK(nameless.status == KW_BAD_ARGUMENT);
+  CHECK_THAT(nameless.error, contains_text("op is empty"));
+  const FoundKernel wide = fixture.find("double", {{"n", 1000}, {"x.align", std::int64_t{1} << 31}});
+  CHECK(wide.status == KW_BAD_ARGUMENT);
+  CHECK_THAT(wide.error, contains_text("x.align = 2147483648: an alignment is at most 1073741824 bytes"));
   const FoundKernel huge = fixture.find("double", {{"n", std::int64_t{1} << 45}});
   CHECK(huge.status == KW_NOT_FOUND);
   CHECK_THAT(huge.error, contains_text("2^46 bytes"));
