@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "db/maintenance.h"
 #include "db/open.h"
 #include "db/schema.h"
 
@@ -78,6 +79,15 @@ Status check_other(Connection& connection, const std::string& other_path) {
   return {};
 }
 
+/// What `db check` finds in the other database is not copied into a sound one.
+Status refuse_damaged(const std::string& other_path) {
+  KW_TRY(const std::unique_ptr<Connection> other,
+         open_connection(other_path, {.is_read_only = true, .creates = false, .busy_timeout_ms = kOtherBusyMs}));
+  KW_TRY(const std::vector<std::string> findings, check_all(*other));
+  if (findings.empty()) return {};
+  return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: damaged database: {}; nothing was merged", other_path, findings.front()));
+}
+
 Result<std::int64_t> count_trials(Connection& connection) {
   KW_TRY(const auto count, connection.integer("SELECT count(*) FROM main.trial"));
   return count.value_or(0);
@@ -126,6 +136,7 @@ Result<std::int64_t> merge_attached(Connection& connection, const std::string& o
 
 Result<std::int64_t> merge_from(Connection& connection, const std::string& other_path) {
   if (is_same_file(connection.path(), other_path)) return 0;
+  KW_TRY_VOID(refuse_damaged(other_path));
   KW_TRY(const Attached attached, Attached::open(connection, other_path));
   return naming_other(merge_attached(connection, other_path), other_path);
 }

@@ -28,6 +28,13 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
+/// The file that SQLite opens, beside which it keeps its journals: a link is followed.
+std::string target_of(const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::canonical(path, error);
+  return error ? path : target.string();
+}
+
 /// SQLite takes a file of a few bytes for an empty database and would write over it. Its smallest page has 512 bytes.
 bool is_small_foreign_file(const std::string& path) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -95,7 +102,7 @@ Status prepare_connection(Connection& connection) {
 Result<std::unique_ptr<Connection>> open_for_writing(const std::string& path, const OpenOptions& options) {
   const std::chrono::milliseconds busy_limit(options.busy_timeout_ms);
   const auto magic_of = options.file_system_magic ? options.file_system_magic : file_system_magic;
-  const bool is_local = is_local_file_system(magic_of(folder_of(path)));
+  const bool is_local = is_local_file_system(magic_of(folder_of(target_of(path))));
   KW_TRY(std::unique_ptr<Connection> connection, Connection::open(path, {.creates = options.creates, .busy_limit = busy_limit}));
   if (connection->is_forced_read_only()) {
     return fail(wrong_file(Code::kBadInput, path, "read-only: its permissions or its file system do not allow writing"));
@@ -115,12 +122,30 @@ Result<std::unique_ptr<Connection>> open_for_writing(const std::string& path, co
   return connection;
 }
 
+bool has_journal(const std::string& path) {
+  std::error_code error;
+  return fs::exists(target_of(path) + "-journal", error);
+}
+
+/// A foreign database is left as it is, a step that its own writer left half done included. A file without our mark is ours or nobody's
+/// when its journal says that it held no table before the step: it had one page at most (SQLite file format, the journal's header, byte
+/// 16).
+bool is_ours_to_roll_back(const std::string& path) {
+  std::array<char, 72> header{};
+  std::ifstream(path, std::ios::binary).read(header.data(), header.size());
+  if (std::string_view(header.data() + 68, 4) == "KWdb") return true;
+  std::array<unsigned char, 20> journal{};
+  std::ifstream(target_of(path) + "-journal", std::ios::binary).read(reinterpret_cast<char*>(journal.data()), journal.size());
+  return journal[16] == 0 && journal[17] == 0 && journal[18] == 0 && journal[19] <= 1;
+}
+
 /// In a folder that cannot be written, SQLite cannot make the shared-memory file of WAL; without a log to read, or a journal to roll back,
 /// none is needed.
 bool can_be_immutable(const std::string& path) {
+  const std::string target = target_of(path);
   std::error_code error;
-  const auto wal_bytes = fs::file_size(path + "-wal", error);
-  return access(folder_of(path).c_str(), W_OK) != 0 && (error || wal_bytes == 0) && !fs::exists(path + "-journal");
+  const auto wal_bytes = fs::file_size(target + "-wal", error);
+  return access(folder_of(target).c_str(), W_OK) != 0 && (error || wal_bytes == 0) && !has_journal(path);
 }
 
 struct ReadOnlyConnection {
@@ -140,7 +165,12 @@ Result<ReadOnlyConnection> open_for_reading(const std::string& path, int busy_ti
   KW_TRY(std::unique_ptr<Connection> connection,
          Connection::open(path, {.is_read_only = true, .is_immutable = is_immutable, .busy_limit = busy_limit}));
   Status schema = require_schema(*connection, builtin_schema());
-  if (!schema && fs::exists(path + "-journal") && roll_back_interrupted_step(path, busy_limit)) {
+  if (!schema && has_journal(path) && is_ours_to_roll_back(path)) {
+    if (!roll_back_interrupted_step(path, busy_limit)) {
+      return fail(
+          wrong_file(schema.error().code, path,
+                     "read-only: a killed run left a step half done; whoever may write here must open it once (kernelwright db check)"));
+    }
     schema = require_schema(*connection, builtin_schema());
   }
   KW_TRY_VOID(std::move(schema));

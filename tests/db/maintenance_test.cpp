@@ -136,6 +136,8 @@ TEST_CASE("merge refuses a missing, foreign, newer or damaged database and chang
   CHECK(message().find("not a database") != std::string::npos);
   std::filesystem::remove(there);
   fill(there, 10, 2);
+  execute(there, "UPDATE trial SET session = session || 'x' WHERE trial_id = 1");  // no longer what was stored
+  CHECK(message().find(there + ": damaged database: trial 1: its values are not the ones that were stored") != std::string::npos);
   execute(there, "UPDATE source_text SET zstd = x'00' WHERE rowid = 2");
   CHECK(message().find("damaged database") != std::string::npos);
   execute(there, "PRAGMA user_version = 99");

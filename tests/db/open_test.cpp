@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "db/file_system.h"
 #include "db/sqlite.h"
 #include "tests/catch.h"
@@ -275,7 +277,8 @@ TEST_CASE("the default path follows KERNELWRIGHT_DB, then XDG, then the home fol
 
 TEST_CASE("a step that a killed writer left half done is rolled back for a reader too") {
   const TemporaryFolder folder;
-  const std::string path = folder.file("whole.db"), left = folder.file("left.db");
+  const std::string path = folder.file("whole.db"), left = folder.file("left.db"), linked = folder.file("linked.db"),
+                    foreign = folder.file("foreign.db");
   record_or_throw(*open_or_throw(path, on_file_system(kNfs)), make_record(1));  // a rollback journal, not WAL
   {
     const auto writer = Connection::open(path, {});
@@ -285,13 +288,41 @@ TEST_CASE("a step that a killed writer left half done is rolled back for a reade
         (*writer)->execute("PRAGMA cache_size = 4; BEGIN IMMEDIATE; UPDATE trial SET median_us = 7; CREATE TABLE half_done(x);"
                            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
                            "INSERT INTO half_done SELECT zeroblob(1000) FROM n"));
-    for (const char* suffix : {"", "-journal"}) std::filesystem::copy_file(path + suffix, left + suffix);
+    for (const char* suffix : {"", "-journal"}) {
+      std::filesystem::copy_file(path + suffix, left + suffix);
+      std::filesystem::copy_file(path + suffix, linked + suffix);
+      std::filesystem::copy_file(path + suffix, foreign + suffix);
+    }
   }
   // Who may not write must not be given the half of the step that is in the file.
   chmod(std::filesystem::path(left).parent_path().c_str(), 0755);
-  CHECK(as_ordinary_user([&] { return open_error(left, {.is_read_only = true}).find("read-only") != std::string::npos; }));
+  CHECK(as_ordinary_user(
+      [&] { return open_error(left, {.is_read_only = true}).find("a killed run left a step half done") != std::string::npos; }));
   const auto database = open_or_throw(left, {.is_read_only = true});
   CHECK(database->check()->empty());
   CHECK(database->info()->num_trials == 1);
   CHECK_FALSE(std::filesystem::exists(left + "-journal"));
+  // By way of a link, whose folder holds no journal.
+  std::filesystem::create_directory(folder.file("links"));
+  std::filesystem::create_symlink(linked, folder.file("links/link.db"));
+  CHECK(open_or_throw(folder.file("links/link.db"), {.is_read_only = true})->info()->num_trials == 1);
+  CHECK_FALSE(std::filesystem::exists(linked + "-journal"));
+  // Somebody else's file is not touched.
+  std::fstream(foreign, std::ios::in | std::ios::out | std::ios::binary).seekp(68).write("else", 4);
+  CHECK(open_error(foreign, {.is_read_only = true}) != "");
+  CHECK(std::filesystem::exists(foreign + "-journal"));
+}
+
+TEST_CASE("a link in a folder that cannot be written leads to the log of its target") {
+  const TemporaryFolder folder;
+  chmod(folder.file("").c_str(), 0755);
+  for (const char* name : {"real", "links"}) std::filesystem::create_directory(folder.file(name));
+  chmod(folder.file("real").c_str(), 0777);
+  const std::string target = folder.file("real/t.db"), link = folder.file("links/t.db");
+  std::filesystem::create_symlink(target, link);
+  const auto writer = open_or_throw(target);  // keeps its rows in the log
+  record_or_throw(*writer, make_record(1));
+  REQUIRE(std::filesystem::file_size(target + "-wal") > 0);
+  for (const char* suffix : {"", "-wal", "-shm"}) chmod((target + suffix).c_str(), 0666);
+  CHECK(as_ordinary_user([&] { return open_or_throw(link, {.is_read_only = true})->info()->num_trials == 1; }));
 }
