@@ -25,18 +25,20 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-/// Element type of an operand, or of "accumulate".
+/// Element type of an operand, of "out" (the first output) or of "accumulate".
 std::optional<DType> dtype_of(const std::string& what, const PatternMatch& match) {
   if (what == "accumulate") return match.accumulate;
+  if (what == "out") return match.outputs.front().dtype;
   const auto operand = match.operands.find(what);
   return operand == match.operands.end() ? std::nullopt : std::optional<DType>(operand->second.dtype);
 }
 
 std::optional<std::int64_t> unit_stride(const std::string& operand_name, const std::string& index, const PatternMatch& match) {
   const auto operand = match.operands.find(operand_name);
-  if (operand == match.operands.end()) return std::nullopt;
-  const auto stride = operand->second.strides.find(index);
-  if (stride == operand->second.strides.end()) return std::nullopt;
+  if (operand == match.operands.end() && operand_name != "out") return std::nullopt;
+  const auto& strides = operand_name == "out" ? match.outputs.front().strides : operand->second.strides;
+  const auto stride = strides.find(index);
+  if (stride == strides.end()) return operand_name == "out" ? std::optional<std::int64_t>(0) : std::nullopt;
   return stride->second == IntExpr(1) ? 1 : 0;
 }
 
@@ -44,6 +46,7 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
   const std::vector<std::string> parts = split(source);
   const auto type = [&](std::size_t position) { return dtype_of(parts[position], match); };
   if (source == "uses_tf32") return match.uses_tf32 ? 1 : 0;
+  if (source == "num_outputs") return static_cast<std::int64_t>(match.outputs.size());
   if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
   if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));
   if (parts[0] == "is_float" && parts.size() == 2 && type(1)) return is_float(*type(1)) ? 1 : 0;

@@ -94,6 +94,8 @@ struct VariantFactory::Impl {
     KW_TRY(impl->values, template_values(info, match));
     KW_TRY_VOID(check_fixed_rules(info, match, impl->values));
     KW_TRY(impl->epilogue, lower_epilogue(match, program));
+    std::erase_if(impl->epilogue.hooks,
+                  [&](const auto& hook) { return std::find(info.hooks.begin(), info.hooks.end(), hook.first) == info.hooks.end(); });
     impl->skeleton = skeleton_plan(program);
     impl->overrides = overrides_for(library, info, program);
     impl->override_places = program.tune.places;

@@ -2,6 +2,7 @@
 // Everything is read before anything is stored, so an output may be an updated input. See lower.h and templates/parts/epilogue.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -30,6 +31,10 @@ ExprRef with_squares(const ExprRef& expr) {
   });
 }
 
+/// Which hooks are written: epilogue_store, from sums to stored outputs, or the steps of the first output
+/// (templates/parts/epilogue_values.cuh).
+enum class Purpose { kStore, kValues };
+
 /// Names that a local of the hook must not hide: its parameters and the functions it calls.
 std::set<std::string> function_names() {
   std::set<std::string> names = {"args",
@@ -39,8 +44,12 @@ std::set<std::string> function_names() {
                                  "acc",
                                  "count",
                                  "i",
+                                 "values",
+                                 "reads",
                                  "load_vector",
                                  "store_vector",
+                                 "load_elements",
+                                 "store_elements",
                                  "to_accumulator",
                                  "from_accumulator",
                                  "exp",
@@ -71,9 +80,10 @@ std::set<std::string> function_names() {
 
 class EpilogueWriter {
  public:
-  EpilogueWriter(const PatternMatch& match, const Program& program)
+  EpilogueWriter(const PatternMatch& match, const Program& program, Purpose purpose)
       : match_(match),
         program_(program),
+        purpose_(purpose),
         operations_(match.accumulate, support_),
         reads_(collect_reads(match, program)),
         values_(program, reads_) {
@@ -81,39 +91,76 @@ class EpilogueWriter {
   }
 
   Result<LoweredEpilogue> write() {
-    std::vector<int> positions;
-    for (const PatternMatch::Output& output : match_.outputs) {
-      positions.push_back(values_.intern(output.value));
-      values_.add_use(positions.back());
-    }
-    std::string assignments, declarations, stores;
-    for (std::size_t i = 0; i < match_.outputs.size(); ++i) {
-      const PatternMatch::Output& output = match_.outputs[i];
-      KW_TRY(LoweredValue value, lower(positions[i]));
-      KW_TRY(value, stored_value(value, output.dtype));
-      const std::string array = locals_.unique(output.tensor + "_values");
-      declarations += fmt::format("  {} {}[kVec];\n", value.type, array);
-      assignments += fmt::format("    {}[i] = {};\n", array, value.text);
-      stores += store_text(output, array);
-      if (assignments.size() + loop_.size() + before_.size() > kMaxTextBytes) {
-        return fail(
-            Stage::kEmit, Code::kNotSupported,
-            fmt::format("{}: the epilogue of {} is too large ({} bytes of text at most)", program_.name, output.tensor, kMaxTextBytes));
-      }
-    }
     LoweredEpilogue result;
+    KW_TRY(result.hooks, purpose_ == Purpose::kStore ? store_hooks() : values_hooks());
     result.hooks["epilogue_args"] = arguments_.struct_body();
-    result.hooks["epilogue_store"] = "{\n" + before_ + declarations + loop_text(loop_ + assignments) + stores + "}";
     result.support = support_.text();
     result.fields = arguments_.fields();
     return result;
   }
 
  private:
+  /// The places of the outputs' values, all uses counted.
+  std::vector<int> intern_outputs() {
+    std::vector<int> positions;
+    for (const PatternMatch::Output& output : match_.outputs) {
+      positions.push_back(values_.intern(output.value));
+      values_.add_use(positions.back());
+    }
+    return positions;
+  }
+
+  /// The value that is stored to an output.
+  Result<LoweredValue> output_value(const PatternMatch::Output& output, int position) {
+    KW_TRY(const LoweredValue value, lower(position));
+    if (loop_.size() + before_.size() + read_text_.size() + value.text.size() > kMaxTextBytes) {
+      return fail(
+          Stage::kEmit, Code::kNotSupported,
+          fmt::format("{}: the epilogue of {} is too large ({} bytes of text at most)", program_.name, output.tensor, kMaxTextBytes));
+    }
+    return stored_value(value, output.dtype);
+  }
+
+  Result<std::map<std::string, std::string>> store_hooks() {
+    const std::vector<int> positions = intern_outputs();
+    std::string assignments, declarations, stores;
+    for (std::size_t i = 0; i < match_.outputs.size(); ++i) {
+      const PatternMatch::Output& output = match_.outputs[i];
+      KW_TRY(const LoweredValue value, output_value(output, positions[i]));
+      const std::string array = locals_.unique(output.tensor + "_values");
+      declarations += fmt::format("  {} {}[kVec];\n", value.type, array);
+      assignments += fmt::format("    {}[i] = {};\n", array, value.text);
+      stores += store_text(output, array);
+    }
+    return std::map<std::string, std::string>{
+        {"epilogue_store", "{\n" + before_ + declarations + loop_text(loop_ + assignments) + stores + "}"}};
+  }
+
+  /// Other outputs than the first are lowered for their arguments alone: every kernel of the op takes the same ones.
+  Result<std::map<std::string, std::string>> values_hooks() {
+    const std::vector<int> positions = intern_outputs();
+    std::map<std::string, std::string> hooks;
+    for (std::size_t i = 0; i < match_.outputs.size(); ++i) {
+      const PatternMatch::Output& output = match_.outputs[i];
+      KW_TRY(const LoweredValue value, output_value(output, positions[i]));
+      const std::string store = store_text(output, "values");
+      if (i > 0) continue;
+      const std::string assignment = fmt::format("    values[i] = from_accumulator<Element>({});\n", value.text);
+      hooks["epilogue_values"] = "{\n" + before_ + loop_text(loop_ + assignment) + "}";
+      hooks["epilogue_reads"] = "{\n" + member_text_ + "}";
+      hooks["epilogue_read"] = "{\n" + read_text_ + "}";
+      hooks["epilogue_store_values"] = "{\n" + store + "}";
+      hooks["epilogue_is_aligned"] = fmt::format("{{\n  return {};\n}}", fmt::join(aligned_, " && "));
+    }
+    return hooks;
+  }
+
   std::string loop_text(const std::string& body) const {
-    std::string head = "#pragma unroll\n  for (int i = 0; i < kVec; ++i) {\n";
+    const std::string head =
+        fmt::format("#pragma unroll\n  for (int i = 0; i < {}; ++i) {{\n", purpose_ == Purpose::kValues ? "2" : "kVec");
     if (!is_lane_guarded_) return head + body + "  }\n";
-    return head + "    if (i >= count) {\n      break;\n    }\n" + body + "  }\n";
+    const char* const guard = purpose_ == Purpose::kValues ? "!kIsWhole && i >= count" : "i >= count";
+    return head + fmt::format("    if ({}) {{\n      break;\n    }}\n", guard) + body + "  }\n";
   }
 
   /// The value in the type that the output's store rounds from: integers saturate, as the reference does.
@@ -154,7 +201,22 @@ class EpilogueWriter {
     const IntExpr stride_n = stride == output.strides.end() ? IntExpr(0) : stride->second;
     const std::string pointer = arguments_.pointer(*tensor, true);
     const std::string offset = offset_text(output.tensor, output.strides, output.offset);
-    return fmt::format("  store_vector<kVec>({}{}, {}, count, {});\n", pointer, offset, stride_text(output.tensor, stride_n), array);
+    note_alignment(pointer, output.tensor, output.strides, output.offset);
+    return fmt::format("  {}({}{}, {}, count, {});\n",
+                       purpose_ == Purpose::kValues ? "store_elements<kVec, kIsWhole>" : "store_vector<kVec>", pointer, offset,
+                       stride_text(output.tensor, stride_n), array);
+  }
+
+  /// Accesses of whole vectors start at the pointer's offset plus multiples of the strides along b and m.
+  void note_alignment(const std::string& pointer, const std::string& tensor, const std::map<std::string, IntExpr>& strides,
+                      const IntExpr& offset) {
+    std::string steps;
+    for (const char* index : {"b", "m"}) {
+      const auto stride = strides.find(index);
+      if (stride == strides.end() || stride->second == IntExpr(0)) continue;
+      steps += (steps.empty() ? "" : " | ") + arguments_.number(fmt::format("{}_stride_{}", tensor, index), stride->second);
+    }
+    aligned_.push_back(fmt::format("is_aligned_for<kVec>({}{}, {})", pointer, constant_term(tensor, offset), steps.empty() ? "0" : steps));
   }
 
   static std::map<std::string, IntExpr> affine_strides(const EpilogueRead& read) {
@@ -192,15 +254,28 @@ class EpilogueWriter {
     const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
     if (read.can_load_first() && entry.is_per_lane) {
       const std::map<std::string, IntExpr> strides = affine_strides(read);
-      const std::string array = locals_.unique(tensor.name + "_values");
       const std::string offset = offset_text(tensor.name, strides, read.offset.constant);
+      const std::string stride = stride_text(tensor.name, strides.at("n"));
+      if (purpose_ == Purpose::kValues) {
+        note_alignment(pointer, tensor.name, strides, read.offset.constant);
+        const std::string member = members_.unique(tensor.name);
+        member_text_ += fmt::format("  ElementWords<{}, 2> {};\n", element_type_name(tensor.dtype), member);
+        read_text_ += fmt::format("  load_elements<2, kIsWhole>({}{}, {}, count, reads.{});\n", pointer, offset, stride, member);
+        return LoweredValue{fmt::format("to_accumulator<{}>(reads.{}.elements[i])", type, member), type};
+      }
+      const std::string array = locals_.unique(tensor.name + "_values");
       before_ += fmt::format("  {} {}[kVec] = {{}};\n", type, array);
-      before_ +=
-          fmt::format("  load_vector<kVec>({}{}, {}, count, {});\n", pointer, offset, stride_text(tensor.name, strides.at("n")), array);
+      before_ += fmt::format("  load_vector<kVec>({}{}, {}, count, {});\n", pointer, offset, stride, array);
       return LoweredValue{array + "[i]", type};
     }
     KW_TRY(const std::string index, element_index(read));
     const LoweredValue element{fmt::format("to_accumulator<{}>({}[{}])", type, pointer, index), type};
+    if (purpose_ == Purpose::kValues && !entry.reads_in_place && read.is_affine()) {
+      const std::string member = members_.unique(tensor.name);
+      member_text_ += fmt::format("  {} {};\n", type, member);
+      read_text_ += fmt::format("  reads.{} = {};\n", member, element.text);
+      return LoweredValue{"reads." + member, type};
+    }
     if (entry.reads_in_place) {
       is_lane_guarded_ = is_lane_guarded_ || entry.is_per_lane;
       return element;
@@ -279,6 +354,7 @@ class EpilogueWriter {
 
   const PatternMatch& match_;
   const Program& program_;
+  const Purpose purpose_;
   SupportFunctions support_;
   OperationLowering operations_;
   std::vector<EpilogueRead> reads_;
@@ -288,6 +364,9 @@ class EpilogueWriter {
   std::set<std::string> written_;
   std::map<int, LoweredValue> lowered_, hoisted_;
   std::string before_, loop_;
+  NameTable members_{{}};  ///< of struct EpilogueReads
+  std::string member_text_, read_text_;
+  std::vector<std::string> aligned_;  ///< conditions of whole accesses
   bool is_lane_guarded_ = false;
 };
 
@@ -296,7 +375,12 @@ class EpilogueWriter {
 Result<LoweredEpilogue> lower_epilogue(const PatternMatch& match, const Program& program) {
   PatternMatch prepared = match;
   for (PatternMatch::Output& output : prepared.outputs) output.value = with_squares(output.value);
-  return EpilogueWriter(prepared, program).write();
+  KW_TRY(LoweredEpilogue result, EpilogueWriter(prepared, program, Purpose::kStore).write());
+  KW_TRY(LoweredEpilogue values, EpilogueWriter(prepared, program, Purpose::kValues).write());
+  KW_CHECK(values.hooks["epilogue_args"] == result.hooks["epilogue_args"] && values.support == result.support,
+           "both forms of an epilogue take the same arguments");
+  result.hooks.merge(values.hooks);
+  return result;
 }
 
 }  // namespace kw::generator

@@ -42,3 +42,14 @@ __device__ __forceinline__ void st_global_v2_b32(void* gmem, unsigned w0, unsign
 __device__ __forceinline__ void st_global_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2, unsigned w3) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "r"(w0), "r"(w1), "r"(w2), "r"(w3) : "memory");
 }
+
+/// The same loads, which the compiler may move and join: of memory that only this thread writes, if any, while the kernel runs.
+__device__ __forceinline__ void ld_global_movable_b32(const void* gmem, unsigned& w0) {
+  asm("ld.global.b32 %0, [%1];" : "=r"(w0) : "l"(gmem));
+}
+__device__ __forceinline__ void ld_global_movable_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
+  asm("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w0), "=r"(w1) : "l"(gmem));
+}
+__device__ __forceinline__ void ld_global_movable_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
+  asm("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w0), "=r"(w1), "=r"(w2), "=r"(w3) : "l"(gmem));
+}

@@ -119,6 +119,54 @@ TEST_CASE("max and min propagate NaN and integer division floors") {
   CHECK_THAT(lowered.support, contains_text("long long floor_div(long long a, long long b)") && contains_text("a > b || a != a ? a : b"));
 }
 
+TEST_CASE("the steps of an epilogue: what it reads, the elements, the store") {
+  const LoweredEpilogue lowered = lower(matmul_bias_relu());
+  CHECK(lowered.hooks.at("epilogue_reads") == "{\n  ElementWords<Half, 2> bias;\n}");
+  CHECK(lowered.hooks.at("epilogue_read") == "{\n  load_elements<2, kIsWhole>(args.bias + n, 1, count, reads.bias);\n}");
+  CHECK(lowered.hooks.at("epilogue_values") ==
+        "{\n"
+        "#pragma unroll\n"
+        "  for (int i = 0; i < 2; ++i) {\n"
+        "    values[i] = from_accumulator<Element>(relu(acc[i] + to_accumulator<float>(reads.bias.elements[i])));\n"
+        "  }\n"
+        "}");
+  CHECK(lowered.hooks.at("epilogue_store_values") ==
+        "{\n  store_elements<kVec, kIsWhole>(args.out + m * args.out_stride_m + n, 1, count, values);\n}");
+  CHECK(lowered.hooks.at("epilogue_is_aligned") ==
+        "{\n  return is_aligned_for<kVec>(args.bias, 0) && is_aligned_for<kVec>(args.out, args.out_stride_m);\n}");
+}
+
+TEST_CASE("the steps read a row's value once and leave a lazy read where it is") {
+  Program program = with_value(acc() * read("rows", Names{"m"}));
+  program.tensors[2] = program.tensors[0];
+  program.tensors[2].name = "rows";
+  program.tensors[2].shape = {IntExpr::variable("M")};
+  program.tensors[2].strides = {IntExpr(1)};
+  const LoweredEpilogue rows = lower(program);
+  CHECK(rows.hooks.at("epilogue_reads") == "{\n  float rows;\n}");
+  CHECK(rows.hooks.at("epilogue_read") == "{\n  reads.rows = to_accumulator<float>(args.rows[m]);\n}");
+  CHECK_THAT(rows.hooks.at("epilogue_values"), contains_text("from_accumulator<Element>(acc[i] * reads.rows)"));
+
+  const ExprRef condition = call(Function::kLt, {make_index("n"), number(8, DType::kI64)}, DType::kBool);
+  const ExprRef shifted = read("bias", {call(Function::kSub, {make_index("n"), number(8, DType::kI64)}, DType::kI64)});
+  const LoweredEpilogue lazy = lower(with_value(call(Function::kWhere, {condition, acc(), shifted})));
+  CHECK(lazy.hooks.at("epilogue_reads") == "{\n}");
+  CHECK_THAT(lazy.hooks.at("epilogue_values"),
+             contains_text("n + i < 8 ? acc[i] : to_accumulator<float>(args.bias[") && contains_text("if (!kIsWhole && i >= count)"));
+}
+
+TEST_CASE("the steps are of the first output; the arguments are those of all") {
+  Builder builder("op");
+  builder.program = matmul_bias_relu();
+  builder.tensor("raw", DType::kF32, {"N", "M"}, TensorRole::kOut);
+  builder.statement_at("raw", at({"n", "m"}), {"n", "m"}, acc(), true);
+  const LoweredEpilogue lowered = lower(builder.program);
+  CHECK_THAT(lowered.hooks.at("epilogue_args"), contains_text("  float* raw;"));
+  CHECK_THAT(lowered.hooks.at("epilogue_values"), contains_text("relu(") && !contains_text("raw"));
+  CHECK_THAT(lowered.hooks.at("epilogue_store_values"), contains_text("args.out") && !contains_text("raw"));
+  CHECK_THAT(lowered.hooks.at("epilogue_is_aligned"), contains_text("args.out") && !contains_text("raw"));
+}
+
 TEST_CASE("several outputs are all computed before the first is stored") {
   Program program = matmul_bias_relu();
   Builder builder("op");

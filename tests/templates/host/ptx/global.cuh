@@ -33,3 +33,9 @@ inline void st_global_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2, 
   st_global_v2_b32(gmem, w0, w1);
   st_global_v2_b32(static_cast<char*>(gmem) + 8, w2, w3);
 }
+
+inline void ld_global_movable_b32(const void* gmem, unsigned& w0) { ld_global_b32(gmem, w0); }
+inline void ld_global_movable_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) { ld_global_v2_b32(gmem, w0, w1); }
+inline void ld_global_movable_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
+  ld_global_v4_b32(gmem, w0, w1, w2, w3);
+}
