@@ -9,17 +9,21 @@
 //   Clusters: CTAs of one row share their tile of A, those of one column their tile of B; each copies its part to all of them (multicast).
 //   Persistent: a cluster takes tile after tile; the producer runs ahead into the next tile while the consumers store the last one.
 //   Ping-pong: the two consumers take whole tiles in turn, so that one multiplies while the other stores.
-// Reading order: Config; gemm_sm90_tma_wgmma_rules.cuh (rules, launch, estimates); then schedule, producer, mainloop, split-K, epilogue,
-// kernel. SPDX-License-Identifier: Apache-2.0
+//   Split-K: parts of k are multiplied by different CTAs, which add up through gmem, or as one cluster through each other's smem.
+//   Staged epilogue: results pass through smem, so that a warp stores whole lines of 128 bytes.
+// Reading order: Config; gemm_sm90_tma_wgmma_rules.cuh (rules, launch, estimates); then schedule, ring, producer, mainloop; split-K in
+// gemm_sm90_tma_wgmma_splits.cuh; the epilogue in gemm_sm90_tma_wgmma_store.cuh; consumer, kernel. SPDX-License-Identifier: Apache-2.0
 
 #include "parts/annotations.cuh"
 #include "parts/gemm_problem.cuh"
 #include "parts/swizzled_tile.cuh"
 #include "parts/tile_raster.cuh"
 #include "parts/types.cuh"
+#include "ptx/distributed_smem.cuh"
 #include "ptx/global.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/warp_roles.cuh"
 #include "ptx/wgmma.cuh"
@@ -37,25 +41,32 @@ struct Config {
   BIND("is_same_dtype:A:B") static constexpr bool HAS_ONE_OPERAND_TYPE = true;
   BIND("is_float:A") static constexpr bool OPERANDS_ARE_FLOAT = true;
   BIND("is_float:accumulate") static constexpr bool SUMS_ARE_FLOAT = true;
-  TUNE("m", 64, 128, 192, 256) static constexpr int BLOCK_M = 128;  ///< rows of a CTA's output tile
-  TUNE("n", 64, 128, 192, 256) static constexpr int BLOCK_N = 128;  ///< columns of a CTA's output tile
-  TUNE("k", 32, 64, 128) static constexpr int BLOCK_K = 64;         ///< elements of k in one stage
-  TUNE("w", 1, 2, 3) static constexpr int CONSUMERS = 2;            ///< warpgroups that multiply
-  TUNE("p", 0, 1) static constexpr bool IS_PINGPONG = false;        ///< consumers take tiles in turn instead of sharing each
-  TUNE("cm", 1, 2, 4) static constexpr int CLUSTER_M = 1;           ///< CTAs of a cluster along m
-  TUNE("cn", 1, 2) static constexpr int CLUSTER_N = 1;              ///< CTAs of a cluster along n
-  TUNE("s", 2, 3, 4, 5, 6, 7, 8) static constexpr int STAGES = 4;   ///< smem buffers
-  TUNE("sk", 1, 2, 4) static constexpr int SPLIT_K = 1;             ///< parts of k that are summed up through gmem
-  TUNE("g", 1, 4, 8) static constexpr int GROUP_M = 8;              ///< raster of clusters: parts/tile_raster.cuh
-  TUNE("z", 32, 64, 128) static constexpr int SWIZZLE_BYTES = 128;  ///< width of a panel: parts/swizzled_tile.cuh
+  using Output BIND("dtype:out") = Half;  ///< of the first output
+  BIND("num_outputs") static constexpr int NUM_OUTPUTS = 1;
+  BIND("unit_stride:out:n") static constexpr bool OUTPUT_IS_N_CONTIGUOUS = true;
+  BIND("is_float:out") static constexpr bool OUTPUT_IS_FLOAT = true;
+  TUNE("m", 64, 128, 192, 256) static constexpr int BLOCK_M = 128;   ///< rows of a CTA's output tile
+  TUNE("n", 64, 128, 192, 256) static constexpr int BLOCK_N = 128;   ///< columns of a CTA's output tile
+  TUNE("k", 32, 64, 128) static constexpr int BLOCK_K = 64;          ///< elements of k in one stage
+  TUNE("w", 1, 2, 3) static constexpr int CONSUMERS = 2;             ///< warpgroups that multiply
+  TUNE("p", 0, 1) static constexpr bool IS_PINGPONG = false;         ///< consumers take tiles in turn instead of sharing each
+  TUNE("cm", 1, 2, 4) static constexpr int CLUSTER_M = 1;            ///< CTAs of a cluster along m
+  TUNE("cn", 1, 2) static constexpr int CLUSTER_N = 1;               ///< CTAs of a cluster along n
+  TUNE("s", 2, 3, 4, 5, 6, 7, 8) static constexpr int STAGES = 4;    ///< smem buffers
+  TUNE("sk", 1, 2, 4) static constexpr int SPLIT_K = 1;              ///< parts of k that are multiplied by different CTAs
+  TUNE("d", 0, 1) static constexpr bool SPLITS_ARE_CLUSTER = false;  ///< they are one cluster and add up through smem; else through gmem
+  TUNE("g", 1, 4, 8) static constexpr int GROUP_M = 8;               ///< raster of clusters: parts/tile_raster.cuh
+  TUNE("z", 32, 64, 128) static constexpr int SWIZZLE_BYTES = 128;   ///< width of a panel: parts/swizzled_tile.cuh
+  TUNE("e", 0, 1) static constexpr bool IS_STAGED = false;           ///< results go to gmem by way of smem
 
   static constexpr int kConsumersPerTile = IS_PINGPONG ? 1 : CONSUMERS;
   static constexpr int kThreads = 128 * (CONSUMERS + 1);
   static constexpr int kConsumerRows = BLOCK_M / kConsumersPerTile;
-  static constexpr int kMmaM = kConsumerRows / 64;   ///< wgmma tiles of a consumer along m
-  static constexpr int kSums = kMmaM * BLOCK_N / 2;  ///< f32 sums of a consumer's thread
-  static constexpr int kKSteps = BLOCK_K / 16;       ///< wgmma steps of a stage
-  static constexpr int kClusterSize = CLUSTER_M * CLUSTER_N;
+  static constexpr int kMmaM = kConsumerRows / 64;                                         ///< wgmma tiles of a consumer along m
+  static constexpr int kSums = kMmaM * BLOCK_N / 2;                                        ///< f32 sums of a consumer's thread
+  static constexpr int kOutputColumns = SPLITS_ARE_CLUSTER ? BLOCK_N / SPLIT_K : BLOCK_N;  ///< of its tile that a CTA stores
+  static constexpr int kKSteps = BLOCK_K / 16;                                             ///< wgmma steps of a stage
+  static constexpr int kClusterSize = SPLITS_ARE_CLUSTER ? SPLIT_K : CLUSTER_M * CLUSTER_N;
   static constexpr int kContiguousA = A_IS_K_CONTIGUOUS ? BLOCK_K : BLOCK_M;  ///< a tile's extent along its contiguous axis
   static constexpr int kContiguousB = B_IS_K_CONTIGUOUS ? BLOCK_K : BLOCK_N;
   static constexpr int kLinesA = A_IS_K_CONTIGUOUS ? BLOCK_M : BLOCK_K;  ///< and along the other one
@@ -63,6 +74,9 @@ struct Config {
   static constexpr int kTileBytesA = BLOCK_M * BLOCK_K * 2;
   static constexpr int kTileBytesB = BLOCK_N * BLOCK_K * 2;
   static constexpr int kStageBytes = kTileBytesA + kTileBytesB;
+  /// Results of a warp on their way out: 16 rows of 64 elements of 16 bits.
+  static constexpr int kResultBytes = 2048;
+  static constexpr int kAllResultBytes = IS_STAGED ? CONSUMERS * 4 * kResultBytes : 0;
   /// setmaxnreg, multiples of 8: 65536 registers an SM are shared so that the producer's addresses fit too.
   static constexpr int kConsumerRegisters = CONSUMERS == 1 ? 240 : CONSUMERS == 2 ? (kSums <= 128 ? 216 : 232) : (kSums <= 96 ? 152 : 160);
   static constexpr int kProducerRegisters = CONSUMERS == 1 ? 72 : CONSUMERS == 2 ? (kSums <= 128 ? 72 : 40) : (kSums <= 96 ? 56 : 32);
@@ -71,9 +85,9 @@ struct Config {
   static constexpr int kEmptyArrivals = kConsumersPerTile * kPeers;
 };
 
-#include "parts/epilogue.cuh"
+#include "parts/epilogue_values.cuh"
 
-// ---- Schedule: which tile when ---------------------------------------------------------------------------------------------------
+// ---- The problem in tiles ---------------------------------------------------------------------------------------------------------
 
 __host__ __device__ constexpr long long cluster_tiles_m(long long extent_m) {
   return (extent_m + Config::BLOCK_M * Config::CLUSTER_M - 1) / (Config::BLOCK_M * Config::CLUSTER_M);
@@ -87,6 +101,8 @@ __host__ __device__ constexpr long long k_blocks_per_split(long long extent_k) {
 }
 
 #include "gemm/gemm_sm90_tma_wgmma_rules.cuh"
+
+// ---- Schedule: which tile when ------------------------------------------------------------------------------------------------------
 
 /// One piece of work of a CTA: an output tile and a part of k.
 struct WorkItem {
@@ -113,12 +129,12 @@ struct Schedule {
         tiles_n(static_cast<int>(cluster_tiles_n(problem.extent_n))),
         num_tiles(static_cast<int>(tiles_m * tiles_n * problem.extent_b)),
         num_blocks(static_cast<int>(k_blocks(problem.extent_k))),
-        cta_m(static_cast<int>(blockIdx.x) % Config::kClusterSize / Config::CLUSTER_N),
-        cta_n(static_cast<int>(blockIdx.x) % Config::CLUSTER_N) {}
+        cta_m(Config::SPLITS_ARE_CLUSTER ? 0 : static_cast<int>(blockIdx.x) % Config::kClusterSize / Config::CLUSTER_N),
+        cta_n(Config::SPLITS_ARE_CLUSTER ? 0 : static_cast<int>(blockIdx.x) % Config::CLUSTER_N) {}
 
   __device__ __forceinline__ int first() const { return static_cast<int>(blockIdx.x) / Config::kClusterSize; }
   __device__ __forceinline__ int step() const { return static_cast<int>(gridDim.x) / Config::kClusterSize; }
-  __device__ __forceinline__ int end() const { return num_tiles * Config::SPLIT_K; }
+  __device__ __forceinline__ int end() const { return Config::SPLITS_ARE_CLUSTER ? num_tiles : num_tiles * Config::SPLIT_K; }
 
   __device__ __forceinline__ WorkItem item(int index) const {
     const int tile_index = index % num_tiles;
@@ -128,8 +144,8 @@ struct Schedule {
     item.batch = tile.batch;
     item.first_m = (tile.tile_m * Config::CLUSTER_M + cta_m) * Config::BLOCK_M;
     item.first_n = (tile.tile_n * Config::CLUSTER_N + cta_n) * Config::BLOCK_N;
-    item.output_tile = tile_index * Config::kClusterSize + cta_m * Config::CLUSTER_N + cta_n;
-    item.split = index / num_tiles;
+    item.output_tile = (tile_index * Config::CLUSTER_M + cta_m) * Config::CLUSTER_N + cta_n;
+    item.split = Config::SPLITS_ARE_CLUSTER ? static_cast<int>(blockIdx.x) % Config::SPLIT_K : index / num_tiles;
     const int per_split = (num_blocks + Config::SPLIT_K - 1) / Config::SPLIT_K;
     item.first_block = item.split * per_split;
     item.num_blocks = num_blocks - item.first_block < per_split ? num_blocks - item.first_block : per_split;
@@ -142,7 +158,8 @@ struct Schedule {
 using TileA = SwizzledTile<Config::kContiguousA, Config::kLinesA, Config::SWIZZLE_BYTES, Config::A_IS_K_CONTIGUOUS>;
 using TileB = SwizzledTile<Config::kContiguousB, Config::kLinesB, Config::SWIZZLE_BYTES, Config::B_IS_K_CONTIGUOUS>;
 
-/// Where a role stands in the ring. A stage holds the tile of A, then the tile of B; behind the stages lie `full` and `empty` of each.
+/// Where a role stands in the ring. A stage holds the tile of A, then the tile of B; behind the stages lie the results on their way out,
+/// then `full` and `empty` of each stage.
 struct RingPosition {
   unsigned smem;
   int stage;
@@ -150,7 +167,8 @@ struct RingPosition {
 
   __device__ __forceinline__ unsigned tile_a() const { return smem + stage * Config::kStageBytes; }
   __device__ __forceinline__ unsigned tile_b() const { return tile_a() + Config::kTileBytesA; }
-  __device__ __forceinline__ unsigned full() const { return smem + Config::STAGES * Config::kStageBytes + stage * 16; }
+  __device__ __forceinline__ unsigned results() const { return smem + Config::STAGES * Config::kStageBytes; }
+  __device__ __forceinline__ unsigned full() const { return results() + Config::kAllResultBytes + stage * 16; }
   __device__ __forceinline__ unsigned empty() const { return full() + 8; }
   __device__ __forceinline__ void advance() {
     ++stage;
@@ -200,14 +218,24 @@ __device__ __forceinline__ void produce(const Schedule& schedule, const TensorMa
       ring.advance();
     }
   }
+  if constexpr (Config::kPeers > 1) {
+    // A CTA may leave when no peer will arrive at its barriers any more.
+#pragma unroll 1
+    for (int stage = 0; stage < Config::STAGES; ++stage) {
+      mbarrier_wait(ring.empty(), ring.phase ^ 1u);
+      ring.advance();
+    }
+  }
 }
 
 // ---- Mainloop of a consumer -------------------------------------------------------------------------------------------------------
 
-/// A thread's sums: wgmma tile i along m, in the order of ptx/wgmma.cuh.
+/// A thread's sums of kColumns columns: wgmma tile i along m, in the order of ptx/wgmma.cuh.
+template <int kColumns>
 struct Sums {
-  float tile[Config::kMmaM][Config::BLOCK_N / 2];
+  float tile[Config::kMmaM][kColumns / 2];
 };
+using TileSums = Sums<Config::BLOCK_N>;
 
 /// One wgmma; the last argument only names the element type.
 __device__ __forceinline__ void multiply_tile(float (&d)[32], unsigned long long a, unsigned long long b, int accumulates, Half) {
@@ -237,7 +265,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], unsigned long lon
 
 /// Tells every CTA whose copies reach this one's stage that this warpgroup has read it; one thread for each of them.
 __device__ __forceinline__ void release_stage(const Schedule& schedule, RingPosition ring, int thread) {
-  if constexpr (Config::kClusterSize == 1) {
+  if constexpr (Config::kPeers == 1) {
     if (thread == 0) {
       mbarrier_arrive(ring.empty());
     }
@@ -261,7 +289,7 @@ __device__ __forceinline__ void give_turn_to(int consumer) { named_barrier_arriv
 /// Starts sums = A tile * B tile over `num_blocks` > 0 stages, rows from `row` on. One group of wgmma stays in flight: a stage is released
 /// when the group after it has been issued, the last one, which is returned, by finish_blocks().
 __device__ __forceinline__ RingPosition start_blocks(const Schedule& schedule, RingPosition& ring, int num_blocks, int row, int thread,
-                                                     Sums& sums) {
+                                                     TileSums& sums) {
   RingPosition last = ring;
 #pragma unroll 1
   for (int block = 0; block < num_blocks; ++block) {
@@ -288,7 +316,7 @@ __device__ __forceinline__ RingPosition start_blocks(const Schedule& schedule, R
   return last;
 }
 
-__device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosition last, int thread, Sums& sums) {
+__device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosition last, int thread, TileSums& sums) {
   wgmma_wait_group<0>();
   release_stage(schedule, last, thread);
 #pragma unroll
@@ -297,108 +325,8 @@ __device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosi
   }
 }
 
-// ---- Split-K ----------------------------------------------------------------------------------------------------------------------
-
-/// Where a thread's first group of 4 sums of a split lies in partial_sums; its next group lies 4 * 128 further.
-__device__ __forceinline__ long long split_k_offset(const WorkItem& item, int split, int consumer, int thread) {
-  return ((static_cast<long long>(item.output_tile) * Config::SPLIT_K + split) * Config::kConsumersPerTile + consumer) *
-             (Config::kConsumerRows * Config::BLOCK_N) +
-         thread * 4;
-}
-
-/// Delivers this warpgroup's sums. The warpgroup that delivers last gets the sums of all splits, added in the order of k, and true.
-///   hand-off: every thread writes, fences; barrier; one thread counts (release, acquire); barrier; fence; reads past L1.
-__device__ __forceinline__ bool add_splits(const WorkItem& item, int consumer, int thread, Sums& sums, float* partial_sums,
-                                           unsigned* tile_counters) {
-  float* own = partial_sums + split_k_offset(item, item.split, consumer, thread);
-#pragma unroll
-  for (int i = 0; i < Config::kMmaM; ++i) {
-#pragma unroll
-    for (int j = 0; j < Config::BLOCK_N / 2; j += 4) {
-      st_global_cg_v4(own + (i * (Config::BLOCK_N / 2) + j) * 128, sums.tile[i][j], sums.tile[i][j + 1], sums.tile[i][j + 2],
-                      sums.tile[i][j + 3]);
-    }
-  }
-  __threadfence();
-  const unsigned barrier = static_cast<unsigned>(threadIdx.x) / 128;
-  named_barrier_sync(barrier, 128);
-  bool is_last = false;
-  if (thread == 0) {
-    // The increment wraps to 0 at the last split: the counter is ready for the next launch.
-    unsigned* counter = tile_counters + item.output_tile * Config::kConsumersPerTile + consumer;
-    is_last = atom_inc_acq_rel(counter, Config::SPLIT_K - 1) == Config::SPLIT_K - 1;
-  }
-  if (!named_barrier_or(barrier, 128, is_last)) {
-    return false;
-  }
-  __threadfence();
-  sums = Sums{};
-#pragma unroll 1
-  for (int split = 0; split < Config::SPLIT_K; ++split) {
-    const float* other = partial_sums + split_k_offset(item, split, consumer, thread);
-#pragma unroll
-    for (int i = 0; i < Config::kMmaM; ++i) {
-#pragma unroll
-      for (int j = 0; j < Config::BLOCK_N / 2; j += 4) {
-        float part[4];
-        ld_global_cg_v4(other + (i * (Config::BLOCK_N / 2) + j) * 128, part);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          sums.tile[i][j + e] += part[e];
-        }
-      }
-    }
-  }
-  return true;
-}
-
-// ---- Epilogue ---------------------------------------------------------------------------------------------------------------------
-
-/// One exchange between lanes whose numbers differ in `bit` (1 or 2): the lane without it keeps `low` and gets the other's `low` as `high`;
-/// the lane with it keeps `high` and gets the other's `high` as `low`.
-__device__ __forceinline__ void exchange(float& low, float& high, int lane, int bit) {
-  const bool is_upper = (lane & bit) != 0;
-  const float received = __shfl_xor_sync(0xffffffffu, is_upper ? low : high, bit);
-  low = is_upper ? received : low;
-  high = is_upper ? high : received;
-}
-
-/// Stores the sums of 64 rows a wgmma tile. Four lanes hold two columns each of every 8: they transpose four groups of 8 among themselves,
-/// so that each lane stores 8 neighbouring columns.
-__device__ __forceinline__ void store_sums(Sums& sums, const EpilogueArgs& epilogue, const GemmProblem& problem, const WorkItem& item,
-                                           int row, int thread) {
-  const int lane = thread % 32;
-#pragma unroll
-  for (int i = 0; i < Config::kMmaM; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const long long m = item.first_m + row + i * 64 + thread / 32 * 16 + half * 8 + lane / 4;
-#pragma unroll
-      for (int group = 0; group < Config::BLOCK_N / 32; ++group) {
-        float pairs[4][2];
-#pragma unroll
-        for (int block = 0; block < 4; ++block) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            pairs[block][e] = sums.tile[i][(group * 4 + block) * 4 + half * 2 + e];
-          }
-        }
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          exchange(pairs[0][e], pairs[1][e], lane, 1);
-          exchange(pairs[2][e], pairs[3][e], lane, 1);
-          exchange(pairs[0][e], pairs[2][e], lane, 2);
-          exchange(pairs[1][e], pairs[3][e], lane, 2);
-        }
-        const long long n = item.first_n + group * 32 + lane % 4 * 8;
-        if (m < problem.extent_m && n < problem.extent_n) {
-          const float values[8] = {pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], pairs[2][0], pairs[2][1], pairs[3][0], pairs[3][1]};
-          epilogue_store<8>(epilogue, item.batch, m, n, values, problem.extent_n - n < 8 ? static_cast<int>(problem.extent_n - n) : 8);
-        }
-      }
-    }
-  }
-}
+#include "gemm/gemm_sm90_tma_wgmma_splits.cuh"
+#include "gemm/gemm_sm90_tma_wgmma_store.cuh"
 
 // ---- Consumer -------------------------------------------------------------------------------------------------------------------
 
@@ -407,7 +335,10 @@ __device__ __forceinline__ void consume(const Schedule& schedule, const GemmProb
                                         float* partial_sums, unsigned* tile_counters, RingPosition ring, int consumer) {
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int part = Config::IS_PINGPONG ? 0 : consumer;  // of the tile
-  int turn = 0;                                         // which consumer takes the item
+  const int row = part * Config::kConsumerRows;
+  const unsigned results = ring.results() + static_cast<unsigned>(threadIdx.x / 32 - 4) * Config::kResultBytes;
+  const bool is_aligned = epilogue_is_aligned<8>(epilogue);
+  int turn = 0;  // which consumer takes the item
   if constexpr (Config::IS_PINGPONG) {
     if (consumer == 1) {
       give_turn_to(0);
@@ -415,7 +346,7 @@ __device__ __forceinline__ void consume(const Schedule& schedule, const GemmProb
   }
 #pragma unroll 1
   for (int index = schedule.first(); index < schedule.end(); index += schedule.step()) {
-    const WorkItem item = schedule.item(index);
+    WorkItem item = schedule.item(index);
     if constexpr (Config::IS_PINGPONG) {
       const bool is_others = turn != consumer;
       turn ^= 1;
@@ -425,20 +356,36 @@ __device__ __forceinline__ void consume(const Schedule& schedule, const GemmProb
       }
       wait_for_turn(consumer);
     }
-    Sums sums;
-    const RingPosition last = start_blocks(schedule, ring, item.num_blocks, part * Config::kConsumerRows, thread, sums);
+    TileSums sums;
+    const RingPosition last = start_blocks(schedule, ring, item.num_blocks, row, thread, sums);
     if constexpr (Config::IS_PINGPONG) {
       if (index + schedule.step() < schedule.end()) {
         give_turn_to(1 - consumer);
       }
     }
-    finish_blocks(schedule, last, thread, sums);
-    if constexpr (Config::SPLIT_K > 1) {
-      if (!add_splits(item, part, thread, sums, partial_sums, tile_counters)) {
-        continue;
+    PartReads reads = {};
+    const bool is_whole = is_whole_tile(problem, item, is_aligned);
+    if constexpr (Config::IS_STAGED && Config::SPLIT_K == 1) {
+      if (is_whole) {
+        // While the last products are still being made.
+        read_part(epilogue, item, part_at<Config::BLOCK_N>(item, row, thread, 0), read_lane(), reads);
       }
     }
-    store_sums(sums, epilogue, problem, item, part * Config::kConsumerRows, thread);
+    finish_blocks(schedule, last, thread, sums);
+    if constexpr (Config::SPLITS_ARE_CLUSTER) {
+      Sums<Config::kOutputColumns> share;
+      add_splits_of_cluster(item, ring.smem, sums, share);
+      item.first_n += item.split * Config::kOutputColumns;
+      store_tile<Config::kOutputColumns>(share, epilogue, problem, item, row, thread, is_whole_tile(problem, item, is_aligned), reads,
+                                         results);
+    } else {
+      if constexpr (Config::SPLIT_K > 1) {
+        if (!add_splits(item, part, thread, sums, partial_sums, tile_counters)) {
+          continue;
+        }
+      }
+      store_tile<Config::BLOCK_N>(sums, epilogue, problem, item, row, thread, is_whole, reads, results);
+    }
   }
 }
 
@@ -469,11 +416,12 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
     if (threadIdx.x < 32 && elect_one()) {
       produce(schedule, A_map, B_map, ring);
     }
+    if constexpr (Config::SPLITS_ARE_CLUSTER) {
+      cluster_sync();  // the two of add_splits_of_cluster()
+      cluster_sync();
+    }
   } else {
     setmaxnreg_inc<Config::kConsumerRegisters>();
     consume(schedule, problem, epilogue, partial_sums, tile_counters, ring, warpgroup - 1);
-  }
-  if constexpr (Config::kClusterSize > 1) {
-    cluster_sync();  // no peer arrives at the barriers of a CTA that has left
   }
 }

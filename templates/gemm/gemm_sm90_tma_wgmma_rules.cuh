@@ -33,12 +33,6 @@ __host__ __device__ constexpr bool panels_fill_tiles() {
   return Config::kContiguousA * 2 % Config::SWIZZLE_BYTES == 0 && Config::kContiguousB * 2 % Config::SWIZZLE_BYTES == 0;
 }
 
-RULE("widest_swizzle", "SWIZZLE_BYTES is the widest that fills the tiles: a narrower one costs more copies and more bank conflicts")
-__host__ __device__ constexpr bool widest_swizzle() {
-  return Config::SWIZZLE_BYTES == 128 || Config::kContiguousA * 2 % (2 * Config::SWIZZLE_BYTES) != 0 ||
-         Config::kContiguousB * 2 % (2 * Config::SWIZZLE_BYTES) != 0;
-}
-
 RULE("cluster_fits", "a cluster has at most 4 CTAs")
 __host__ __device__ constexpr bool cluster_fits() { return Config::CLUSTER_M * Config::CLUSTER_N <= 4; }
 
@@ -47,8 +41,24 @@ __host__ __device__ constexpr bool multicast_parts() {
   return Config::kLinesA % (8 * Config::CLUSTER_N) == 0 && Config::kLinesB % (8 * Config::CLUSTER_M) == 0;
 }
 
-/// Adding up the splits keeps loads of other splits in flight.
-__host__ __device__ constexpr int registers_needed() { return Config::kSums + 48 + (Config::SPLIT_K > 1 ? 64 : 0); }
+RULE("splits_are_cluster", "splits that add up as a cluster are two or more CTAs of one tile that they finish together")
+__host__ __device__ constexpr bool splits_are_cluster() {
+  return !Config::SPLITS_ARE_CLUSTER ||
+         (Config::SPLIT_K > 1 && Config::CLUSTER_M * Config::CLUSTER_N == 1 && !Config::IS_PINGPONG && Config::GROUP_M == 1);
+}
+
+RULE("cluster_shares", "each CTA of such a cluster stores whole parts of its tile: 32 columns directly, 64 staged")
+__host__ __device__ constexpr bool cluster_shares() { return Config::kOutputColumns % (Config::IS_STAGED ? 64 : 32) == 0; }
+
+RULE("cluster_sums_fit", "the sums of such a cluster's tile pass through the stages")
+__host__ __device__ constexpr bool cluster_sums_fit() {
+  return !Config::SPLITS_ARE_CLUSTER || Config::BLOCK_M * Config::BLOCK_N * 4 <= Config::STAGES * Config::kStageBytes;
+}
+
+/// Adding up the splits keeps loads of other splits in flight, staged results the epilogue's own.
+__host__ __device__ constexpr int registers_needed() {
+  return Config::kSums + 48 + (Config::SPLIT_K > 1 && !Config::SPLITS_ARE_CLUSTER ? 64 : 0) + (Config::IS_STAGED ? 24 : 0);
+}
 
 RULE("registers_fit", "the sums and addresses of a consumer must fit the registers that the producer leaves it")
 __host__ __device__ constexpr bool registers_fit() { return registers_needed() <= Config::kConsumerRegisters; }
@@ -56,8 +66,16 @@ __host__ __device__ constexpr bool registers_fit() { return registers_needed() <
 RULE("sums_fit", "a consumer thread holds at least 32 sums: fewer leave wgmma waiting for its barriers")
 __host__ __device__ constexpr bool sums_fit() { return Config::kSums >= 32; }
 
+/// One output of 16-bit floats, contiguous along n.
+__host__ __device__ constexpr bool can_be_staged() {
+  return Config::NUM_OUTPUTS == 1 && Config::OUTPUT_IS_N_CONTIGUOUS && Config::OUTPUT_IS_FLOAT && sizeof(Config::Output) == 2;
+}
+
+RULE("staged_output", "results go by way of smem when there is one output, of 16-bit floats and contiguous along n")
+__host__ __device__ constexpr bool staged_output() { return !Config::IS_STAGED || can_be_staged(); }
+
 __host__ __device__ constexpr long long smem_bytes() {
-  return static_cast<long long>(Config::STAGES) * Config::kStageBytes + 16 * Config::STAGES;
+  return static_cast<long long>(Config::STAGES) * (Config::kStageBytes + 16) + Config::kAllResultBytes;
 }
 
 RULE("smem_fits", "the stages and their barriers must fit one CTA's shared memory")
@@ -98,7 +116,7 @@ __host__ __device__ constexpr bool split_k_has_work(long long extent_k) {
 
 /// Output tiles of all clusters, those that reach over the edge too.
 __host__ __device__ constexpr long long output_tiles(long long extent_b, long long extent_m, long long extent_n) {
-  return cluster_tiles_m(extent_m) * cluster_tiles_n(extent_n) * extent_b * Config::kClusterSize;
+  return cluster_tiles_m(extent_m) * cluster_tiles_n(extent_n) * extent_b * Config::CLUSTER_M * Config::CLUSTER_N;
 }
 
 /// How many CTAs run at the same time: one on each SM; clusters of four leave about one SM in eleven without a place (H200: 120 of 132).
@@ -110,10 +128,10 @@ __host__ __device__ constexpr long long resident_ctas() {
 LAUNCH("grid_x")
 __host__ __device__ constexpr long long grid_x(long long extent_b, long long extent_m, long long extent_n) {
   const long long all = output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;
-  return all < resident_ctas() ? all : resident_ctas();
+  return Config::SPLITS_ARE_CLUSTER || all < resident_ctas() ? all : resident_ctas();
 }
-/// A cluster takes tile after tile: any number of whole clusters does all the work.
-LAUNCH("is_persistent") __host__ __device__ constexpr long long is_persistent() { return 1; }
+/// A cluster takes tile after tile: any number of whole clusters does all the work. One that adds up splits leaves its stages to the sums.
+LAUNCH("is_persistent") __host__ __device__ constexpr long long is_persistent() { return Config::SPLITS_ARE_CLUSTER ? 0 : 1; }
 LAUNCH("block_x") __host__ __device__ constexpr long long block_x() { return Config::kThreads; }
 LAUNCH("cluster_x") __host__ __device__ constexpr long long cluster_x() { return Config::kClusterSize; }
 LAUNCH("dynamic_smem_bytes") __host__ __device__ constexpr long long dynamic_smem_bytes() { return smem_bytes(); }
@@ -165,15 +183,17 @@ __host__ __device__ constexpr long long b_map_box_lines() { return Config::kLine
 LAUNCH("tensor_map:B_map:box_2") __host__ __device__ constexpr long long b_map_box_batches() { return 1; }
 LAUNCH("tensor_map:B_map:swizzle") __host__ __device__ constexpr long long b_map_swizzle() { return Config::SWIZZLE_BYTES; }
 
+__host__ __device__ constexpr bool splits_use_workspace() { return Config::SPLIT_K > 1 && !Config::SPLITS_ARE_CLUSTER; }
+
 /// f32 [output tile][split][sums of a tile], in the order of split_k_offset().
 LAUNCH("workspace:partial_sums")
 __host__ __device__ constexpr long long partial_sums_bytes(long long extent_b, long long extent_m, long long extent_n) {
-  return Config::SPLIT_K == 1 ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K * Config::BLOCK_M * Config::BLOCK_N * 4;
+  return !splits_use_workspace() ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K * Config::BLOCK_M * Config::BLOCK_N * 4;
 }
 /// u32 [output tile][consumer]: how many of the splits have delivered. Zero before and after every launch.
 LAUNCH("workspace_zeroed:tile_counters")
 __host__ __device__ constexpr long long tile_counters_bytes(long long extent_b, long long extent_m, long long extent_n) {
-  return Config::SPLIT_K == 1 ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::kConsumersPerTile * 4;
+  return !splits_use_workspace() ? 0 : output_tiles(extent_b, extent_m, extent_n) * Config::kConsumersPerTile * 4;
 }
 
 RULE("tiles_fit", "there are at most 2^31 - 1 output tiles, all splits counted")
@@ -229,4 +249,13 @@ __host__ __device__ constexpr long long copy_instructions_per_cta(long long exte
 ESTIMATE("workspace_traffic_bytes")
 __host__ __device__ constexpr long long workspace_traffic_bytes(long long extent_b, long long extent_m, long long extent_n) {
   return 2 * partial_sums_bytes(extent_b, extent_m, extent_n);
+}
+/// A wider swizzle costs fewer copies and fewer bank conflicts, and results that pass through smem fewer transactions.
+ESTIMATE("is_dominated")
+__host__ __device__ constexpr long long is_dominated() {
+  const bool has_wider_swizzle = Config::SWIZZLE_BYTES < 128 && Config::kContiguousA * 2 % (2 * Config::SWIZZLE_BYTES) == 0 &&
+                                 Config::kContiguousB * 2 % (2 * Config::SWIZZLE_BYTES) == 0;
+  const bool has_staged = !Config::IS_STAGED && can_be_staged() && Config::kOutputColumns % 64 == 0 &&
+                          smem_bytes() + Config::CONSUMERS * 4 * Config::kResultBytes <= DeviceLimits::max_smem_bytes;
+  return has_wider_swizzle || has_staged;
 }

@@ -27,6 +27,13 @@ __device__ __forceinline__ bool elect_one() {
   return is_elected != 0;
 }
 
+/// This thread's lane, read again at every call: what is computed from it does not occupy registers between the calls.
+__device__ __forceinline__ int read_lane() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
+
 /// Barrier `id` (1 to 15; 0 is __syncthreads) of `threads` threads, whole warps.
 __device__ __forceinline__ void named_barrier_sync(unsigned id, unsigned threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

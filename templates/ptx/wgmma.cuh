@@ -1,5 +1,5 @@
 // wgmma: a warpgroup (4 warps) multiplies a 64 x 16 tile of A by a 16 x N tile of B, both 16-bit in smem, into f32 registers.
-// Operands are 64-bit descriptors of smem tiles (parts/wgmma_descriptor.cuh); kTransA, kTransB: 1 for a tile whose lines run along M or N.
+// Operands are 64-bit descriptors of smem tiles (parts/swizzled_tile.cuh); kTransA, kTransB: 1 for a tile whose lines run along M or N.
 // Thread t of the warpgroup (w = t / 32, l = t % 32) holds of D, in register r: row 16 w + l / 4 + 8 (r / 2 % 2), column
 // 8 (r / 4) + 2 (l % 4) + r % 2. `accumulates` 0: D = A B, else D += A B.
 // Order: wgmma_fence, multiplications, wgmma_commit_group, wgmma_wait_group before D is touched. PTX ISA, "wgmma.mma_async". sm_90a.

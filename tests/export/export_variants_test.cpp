@@ -42,7 +42,7 @@ void check_compiles(const ExportRequest& request, const std::string& folder_name
     std::cout << "SKIPPED: nvcc is not here: '" << folder_name << "' is not compiled\n";
     return;
   }
-  const CommandResult result = compile_with_nvcc(nvcc, write_export(request, folder_name), request.op_name);
+  const CommandResult result = compile_with_nvcc(nvcc, write_export(request, folder_name), request.op_name, request.kernels.front().arch);
   INFO(folder_name << "\n" << result.output);
   CHECK(result.exit_status == 0);
 }

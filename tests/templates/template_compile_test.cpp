@@ -60,6 +60,19 @@ TEST_CASE("the main configs of gemm_sm80_mma compile without spills", "[template
   }
 }
 
+TEST_CASE("gemm_sm90_tma_wgmma compiles without spills: schedules, transpositions, split-K, both epilogues", "[templates]") {
+  const std::vector<std::string> large = {"BLOCK_M=128", "BLOCK_N=256", "CLUSTER_M=2", "GROUP_M=1"};
+  for (const char* staged : {"IS_STAGED=false", "IS_STAGED=true"}) {
+    check_no_spills("gemm_sm90_tma_wgmma", {staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma", large + std::vector<std::string>{staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma", large + kNN + std::vector<std::string>{staged, "ElementA=BFloat16", "ElementB=BFloat16"},
+                    "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma", large + kNT + std::vector<std::string>{staged, "IS_PINGPONG=true", "BLOCK_N=128"}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma", {"SPLIT_K=4", "SWIZZLE_BYTES=32", staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma", {"SPLIT_K=2", "SPLITS_ARE_CLUSTER=true", "GROUP_M=1", staged}, "sm_90a");
+  }
+}
+
 TEST_CASE("gemm_simt compiles without spills for each type it computes in", "[templates]") {
   check_no_spills("gemm_simt", {"ElementA=double", "ElementB=double", "Accumulator=double"}, "sm_80");
   check_no_spills("gemm_simt", {"ElementA=signed char", "ElementB=signed char", "Accumulator=int"}, "sm_80");
@@ -79,9 +92,10 @@ TEST_CASE("nvcc takes the templates without a warning, where there is an nvcc", 
     WARN("no nvcc here: not checked");
     return;
   }
-  for (const char* name : {"gemm_simt", "gemm_sm80_mma"}) {
-    const std::string command = nvcc +
-                                " -std=c++20 -arch=sm_80 -cubin -x cu -Xcompiler=-Wall,-Wextra -Werror all-warnings -I" KW_SOURCE_DIR
+  for (const auto& [name, arch] :
+       {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"), std::pair("gemm_sm90_tma_wgmma", "sm_90a")}) {
+    const std::string command = nvcc + " -std=c++20 -arch=" + arch +
+                                " -cubin -x cu -Xcompiler=-Wall,-Wextra -Werror all-warnings -I" KW_SOURCE_DIR
                                 "/templates -o " KW_BINARY_DIR "/" +
                                 name + ".cubin " KW_SOURCE_DIR "/templates/gemm/" + name + ".cuh 2>&1";
     INFO(command);

@@ -17,6 +17,7 @@
 #define __global__
 #define __shared__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 struct HostDim3 {
