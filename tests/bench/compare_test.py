@@ -2,18 +2,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bench/compare.py computes without a GPU: intervals, headroom, the summary, the shapes file; and its binding of the library.
 
-usage: compare_test.py BENCH_FOLDER LIBRARY
+usage: compare_test.py BENCH_FOLDER LIBRARY KERNELWRIGHT
 """
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 
-bench, library_path = pathlib.Path(sys.argv[1]), sys.argv[2]
+bench, library_path, executable = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 sys.path.insert(0, str(bench))
 import compare  # noqa: E402
 import kernelwright_library  # noqa: E402
+import ladder  # noqa: E402
+
+
+class Ladder(unittest.TestCase):
+    def test_every_pinned_rung_is_one_legal_config_of_its_template(self):
+        example = ladder.ROOT / "examples/matmul_bias_relu/matmul_bias_relu.op.toml"
+        for title, template, config in ladder.rungs():
+            if config is None:
+                continue
+            with self.subTest(title), tempfile.TemporaryDirectory() as folder:
+                spec = pathlib.Path(folder) / "rung.op.toml"
+                spec.write_text(ladder.pinned(example, config))
+                templates = ladder.only_template(template, pathlib.Path(folder) / "templates")
+                done = subprocess.run([executable, "generate", spec, "--arch", "sm_90a", "--templates", templates, "--limit", "2", "--json", "-o",
+                                       pathlib.Path(folder) / "out"], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(len(json.loads(done.stdout)["variants"]), 1)
 
 
 class Numbers(unittest.TestCase):
