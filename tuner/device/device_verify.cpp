@@ -1,5 +1,5 @@
-// The device's side of a check (protocol v1): poisoned outputs, guard bands, two launches on the same inputs, comparison with the
-// reference values. See device_tasks.h.
+// The device's side of a check (protocol v1): a launch on other inputs, two on the same inputs, poisoned outputs, guard bands, comparison
+// with the reference values. See device_tasks.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -59,14 +59,19 @@ void add_comparison(const OutputComparison& comparison, VerifyOutcome& outcome, 
   }
 }
 
-/// Two launches; the results of the first are kept aside.
+/// Two launches on the inputs, after one on other numbers in the same buffers; the results of the first of the two are kept aside.
+///   A kernel that remembers (what it made of these addresses, that it ran before) shows the other numbers' results, or none. One that
+///   relies on what the output held finds those results in the first launch and poison in the second: the two differ.
 CudaResult<std::map<std::string, GuardedBuffer>> run_twice(DeviceTasks& tasks, LoadedModule& module,
                                                            const std::vector<EvaluatedLaunch>& launches, const WrittenBuffers& written,
                                                            const std::vector<TensorStorage>& tensors) {
   DeviceContext& device = tasks.device;
   std::map<std::string, GuardedBuffer> first_results;
-  KW_CUDA_TRY_VOID(tasks.verify_inputs.refill());
+  KW_CUDA_TRY_VOID(tasks.verify_inputs.fill_with_others());
   KW_CUDA_TRY_VOID(poison_outputs(written));
+  KW_CUDA_TRY_VOID(launch_all(module, launches, device.stream));
+  KW_CUDA(device.driver, "launch on other inputs", device.driver.stream_synchronize(device.stream));
+  KW_CUDA_TRY_VOID(tasks.verify_inputs.refill());
   KW_CUDA_TRY_VOID(launch_all(module, launches, device.stream));
   KW_CUDA(device.driver, "first launch", device.driver.stream_synchronize(device.stream));
   for (const TensorStorage& tensor : tensors) {

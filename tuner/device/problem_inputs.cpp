@@ -18,6 +18,7 @@ namespace {
 constexpr unsigned int kFillThreads = 256;
 constexpr std::int64_t kMaxFillCtas = 4096;
 constexpr std::uint64_t kSetSeedStep = 0x9e3779b97f4a7c15ull;
+constexpr std::uint64_t kOtherSeedStep = 0xd1b54a32d192ed03ull;  // no multiple of the former: numbers of no set
 
 std::string key_of(const std::vector<TensorStorage>& tensors, const std::map<std::string, InputFill>& fills, std::size_t num_sets) {
   KeyHasher hasher;
@@ -89,6 +90,15 @@ CudaResult<void> ProblemInputs::refill(bool only_inout) {
   return {};
 }
 
+CudaResult<void> ProblemInputs::fill_with_others() {
+  for (const TensorStorage& tensor : tensors_) {
+    InputFill other = fills_.at(tensor.name);
+    other.seed += kOtherSeedStep;
+    KW_CUDA_TRY_VOID(fill(tensor, other, sets_.front().at(tensor.name), 0));
+  }
+  return {};
+}
+
 CudaResult<void> ProblemInputs::fill(const TensorStorage& tensor, const InputFill& fill, const GuardedBuffer& buffer, std::size_t set) {
   if (tensor.num_elements == 0) return {};
   if (device_.fill_kernels != nullptr) {
@@ -122,7 +132,7 @@ CudaResult<void> ProblemInputs::fill_on_device(const TensorStorage& tensor, cons
 }
 
 const std::string& ProblemInputs::host_image(const TensorStorage& tensor, const InputFill& fill) {
-  std::string& image = host_images_[tensor.name];
+  std::string& image = host_images_[{tensor.name, fill.seed}];
   if (!image.empty()) return image;
   image.resize(tensor.num_bytes);
   const auto num_threads = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));

@@ -141,6 +141,29 @@ TEST_CASE("two launches with different bits are refused") {
   CHECK_FALSE(outcome.is_bit_stable);
 }
 
+// Two launches on the same inputs, into poisoned outputs, pass a kernel that keeps its results by the addresses of its inputs and one that
+// leaves alone what holds a number. In an application both give old results.
+TEST_CASE("results that depend on an earlier launch are wrong: kept by address, left in the output, made once") {
+  FakeGpu gpu;
+  const bool fills_on_device = GENERATE(false, true);
+  std::vector<OutputSamples> samples = sample_references();
+  if (fills_on_device) {
+    gpu.options.fill_cubin = [](kw::Arch) { return kw::Result<std::string>("fake fill"); };
+    for (std::size_t i = 0; i < samples[0].offsets.size(); ++i)
+      samples[0].values[i] = 2.0 * static_cast<double>(7 + samples[0].offsets[i] % 1000);
+  }
+  const auto worker = gpu.start();
+  const auto check_kernel = [&](const char* kernel) { return worker->verify(sample_job(kernel), sample_fills(), samples); };
+  const VerifyOutcome cached = check_kernel("cached_by_pointer");
+  CHECK(cached.status == TrialStatus::kWrongResult);
+  CHECK(cached.error.find("1000 of 1000 samples are wrong") != std::string::npos);
+  const VerifyOutcome kept = check_kernel("keeps_old");
+  CHECK(kept.status == TrialStatus::kWrongResult);
+  CHECK(kept.error.find("differs between two launches on the same inputs") != std::string::npos);
+  CHECK(check_kernel("right_once").status == TrialStatus::kWrongResult);
+  CHECK(check_kernel("double_it").status == TrialStatus::kOk);
+}
+
 TEST_CASE("a kernel that spoils its inputs does not make the next one fail") {
   FakeGpu gpu;
   const auto worker = gpu.start();
