@@ -18,7 +18,6 @@ namespace {
 constexpr unsigned int kFillThreads = 256;
 constexpr std::int64_t kMaxFillCtas = 4096;
 constexpr std::uint64_t kSetSeedStep = 0x9e3779b97f4a7c15ull;
-constexpr std::uint64_t kOtherSeedStep = 0xd1b54a32d192ed03ull;  // no multiple of the former: numbers of no set
 
 std::string key_of(const std::vector<TensorStorage>& tensors, const std::map<std::string, InputFill>& fills, std::size_t num_sets) {
   KeyHasher hasher;
@@ -92,9 +91,7 @@ CudaResult<void> ProblemInputs::refill(bool only_inout) {
 
 CudaResult<void> ProblemInputs::fill_with_others() {
   for (const TensorStorage& tensor : tensors_) {
-    InputFill other = fills_.at(tensor.name);
-    other.seed += kOtherSeedStep;
-    KW_CUDA_TRY_VOID(fill(tensor, other, sets_.front().at(tensor.name), 0));
+    KW_CUDA_TRY_VOID(fill(tensor, other_fill(fills_.at(tensor.name)), sets_.front().at(tensor.name), 0));
   }
   return {};
 }
