@@ -240,7 +240,7 @@ TEST_CASE("an illegal access ends the child, and a fresh one takes the next vari
   FakeGpu gpu;
   const auto worker = gpu.start();
   const VerifyOutcome outcome = check(*worker, "illegal");
-  CHECK(outcome.status == TrialStatus::kLaunchFailed);
+  CHECK(outcome.status == TrialStatus::kOutOfBounds);
   CHECK(outcome.error.find("(700)") != std::string::npos);
   CHECK_FALSE(outcome.is_transient);
   CHECK(check(*worker, "double_it").status == TrialStatus::kOk);
