@@ -95,7 +95,7 @@ TEST_CASE("on the GPU a right kernel passes and its time is near the memory's ra
   INFO(report.outcome.error);
   REQUIRE(report.kernel.has_value());
   CHECK(report.outcome.max_error_over_bound == 0);
-  const MeasureOutcome outcome = measure(gpu->worker(), *report.kernel, sample_fills(), Protocol::final_rung());
+  const MeasureOutcome outcome = measure(gpu->worker(), *report.kernel, sample_fills(), RealGpu::samples(), Protocol::final_rung());
   INFO(outcome.error << " median " << outcome.median_us << " us, clock " << outcome.before.sm_clock_mhz << " MHz, "
                      << outcome.dirty_reason);
   REQUIRE(outcome.status == TrialStatus::kOk);
