@@ -65,6 +65,8 @@ std::optional<TrialStatus> trial_status_from_text(std::string_view text) {
   return std::nullopt;
 }
 
+bool is_refusal(TrialStatus status) { return status == TrialStatus::kRefused || status == TrialStatus::kSpillsRefused; }
+
 std::string_view to_text(VerifyLevel level) {
   switch (level) {
     case VerifyLevel::kNone:

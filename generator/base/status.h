@@ -28,6 +28,8 @@ enum class TrialStatus {
 std::string_view to_text(TrialStatus status);
 std::optional<TrialStatus> trial_status_from_text(std::string_view text);
 const std::vector<TrialStatus>& all_trial_statuses();
+/// Compiled, and refused for what the compiler made of it (spilled registers, serialised wgmma): no failure of template or compiler.
+bool is_refusal(TrialStatus status);
 
 /// How a kernel was checked. `simulated` and `device` are never mixed up.
 enum class VerifyLevel { kNone = 0, kSimulated = 1, kDevice = 2 };

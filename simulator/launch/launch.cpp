@@ -49,7 +49,7 @@ Result<LaunchReport> simulate(const Module& module, std::shared_ptr<const Progra
   KW_TRY(const CheckedLaunch launch, check_request(module, *program, request));
   if (const std::uint64_t needed = resident_bytes(launch.shape, *program, request.machine.checks_races);
       needed > request.limits.max_resident_bytes) {
-    return fail(Stage::kVerify, Code::kBadInput,
+    return fail(Stage::kVerify, Code::kNotSupported,  // a GPU may well run it
                 fmt::format("kernel '{}': one resident cluster needs {} bytes of the host: the cap is {}", request.kernel, needed,
                             request.limits.max_resident_bytes));
   }
@@ -57,7 +57,13 @@ Result<LaunchReport> simulate(const Module& module, std::shared_ptr<const Progra
   arguments.parameters = launch.parameters;
   KW_TRY(arguments.parameter_address, memory.allocate("kernel parameters", launch.parameters.size(), AllocationRole::kConstant));
   memory.write(arguments.parameter_address, launch.parameters);
-  KW_TRY(arguments.variable_addresses, place_variables(module, memory));
+  if (request.variable_addresses.empty()) {
+    KW_TRY(arguments.variable_addresses, place_variables(module, memory));
+  } else {
+    KW_CHECK(request.variable_addresses.size() == module.variables.size(), "variables of the same module");
+    arguments.variable_addresses = request.variable_addresses;
+  }
+  const std::vector<std::uint64_t> variable_addresses = arguments.variable_addresses;
   arguments.dynamic_shared_bytes = request.dynamic_shared_bytes;
   arguments.tensor_mode = request.tensor_mode;
 
@@ -69,6 +75,7 @@ Result<LaunchReport> simulate(const Module& module, std::shared_ptr<const Progra
   report.kernel = request.kernel;
   report.schedule = request.machine.schedule;
   report.program = std::move(program);
+  report.variable_addresses = variable_addresses;
   report.has_ended = scheduler.run();
   if (!report.has_ended) report.waiting = scheduler.waiting();
   report.num_warp_instructions = scheduler.num_executed();

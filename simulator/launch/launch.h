@@ -35,6 +35,8 @@ struct LaunchRequest {
   MachineOptions machine = {};
   TensorMode tensor_mode = TensorMode::kExact;
   LaunchLimits limits = {};
+  /// Where an earlier launch of the module in this memory had its variables (LaunchReport), with what it left there. Empty: new ones.
+  std::vector<std::uint64_t> variable_addresses = {};
 };
 
 /// A group of lanes that could not go on when the launch stood still.
@@ -68,8 +70,9 @@ struct LaunchReport {
   std::uint64_t num_ctas_run = 0;
   double seconds = 0;  ///< host time, when Simulation measured it; not part of to_json
   BlockCoverage coverage;
-  std::vector<std::uint8_t> executed;      ///< by pc
-  std::shared_ptr<const Program> program;  ///< maps pcs to lines
+  std::vector<std::uint8_t> executed;             ///< by pc
+  std::shared_ptr<const Program> program;         ///< maps pcs to lines
+  std::vector<std::uint64_t> variable_addresses;  ///< of the module's .global and .const variables
   bool is_clean() const { return has_ended && findings.empty(); }
 };
 

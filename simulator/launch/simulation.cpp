@@ -45,8 +45,13 @@ Result<LaunchReport> Simulation::launch(const Module& module, const LaunchCall& 
   request.machine = {options_.schedule, options_.checks_races, options_.checks_initialisation, options_.is_strict};
   request.tensor_mode = options_.tensor_mode;
   request.limits = options_.limits;
+  std::string names;
+  for (const Variable& variable : module.variables) names += variable.name + ' ';
+  std::vector<std::uint64_t>& variable_addresses = variable_addresses_[{&module, names}];
+  request.variable_addresses = variable_addresses;
   const auto start = std::chrono::steady_clock::now();
   KW_TRY(LaunchReport report, simulate(module, request, memory_));
+  variable_addresses = report.variable_addresses;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

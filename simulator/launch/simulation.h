@@ -1,10 +1,12 @@
-// Several launches over the same buffers, as a host program makes them: allocate, launch, launch, read. The end of a launch orders
-// everything before the next one (one stream). The door for the tuner's verification and for `kernelwright simulate`.
-// SPDX-License-Identifier: Apache-2.0
+// Several launches over the same buffers, as a host program makes them: allocate, launch, write, launch, read. The end of a launch orders
+// everything before the next one (one stream). A module's variables live as long as the buffers. The door for the tuner's verification and
+// for `kernelwright simulate`. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/launch/launch.h"
@@ -45,6 +47,8 @@ class Simulation {
   explicit Simulation(SimulationOptions options = {});
   /// Returns the address. Errors: over the memory cap; align_bytes no power of two.
   Result<std::uint64_t> allocate(const BufferRequest& request);
+  /// The host's copy to the begin of the buffer at `address`, between two launches. KW_CHECK: inside it.
+  void write(std::uint64_t address, std::span<const std::byte> bytes) { memory_.write(address, bytes); }
   /// Errors as simulate(); what the kernel does wrong is in the report.
   Result<LaunchReport> launch(const Module& module, const LaunchCall& call);
   const SimulationOptions& options() const { return options_; }
@@ -56,6 +60,8 @@ class Simulation {
  private:
   SimulationOptions options_;
   GlobalMemory memory_;
+  /// By module, and by its variables' names: another module may come to lie where one was.
+  std::map<std::pair<const Module*, std::string>, std::vector<std::uint64_t>> variable_addresses_;
 };
 
 }  // namespace kw::simulate

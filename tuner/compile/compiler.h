@@ -52,7 +52,7 @@ struct CompiledKernel {
 };
 
 struct CompileOutcome {
-  TrialStatus status = TrialStatus::kOk;  ///< kOk, kCompileFailed, kCompileCrashed, kCompileTimeout, kSpillsRefused
+  TrialStatus status = TrialStatus::kOk;  ///< kOk, kCompileFailed, kCompileCrashed, kCompileTimeout, kSpillsRefused, kRefused
   std::string error;                      ///< first line of the compiler's complaint
   CompiledKernel kernel;
   /// Not the variant's fault (the worker did not start or was killed from outside, NVRTC has no memory, the pool was stopped): no ban.

@@ -14,7 +14,7 @@ namespace kw::tuner {
 /// name.
 bool read_kernel_facts(std::string_view kernel_name, int compute_capability, CompiledKernel& kernel);
 
-/// The verdict on a compiled kernel: kOk, kSpillsRefused, or kCompileFailed for wgmma that ptxas had to serialise (C7510..C7519),
+/// The verdict on a compiled kernel: kOk, kSpillsRefused, or kRefused for wgmma that ptxas had to serialise (C7510 to C7519),
 /// with the reason. The same for a fresh and a cached compile.
 TrialStatus judge_compiled(const CompiledKernel& kernel, bool refuses_spills, std::string& reason);
 

@@ -1,5 +1,5 @@
 // The device's side of timing (protocol v1): warm-up, then rounds of replays of one CUDA Graph whose launches rotate over the input
-// sets, between two events. A duel alternates two such graphs. See device_tasks.h.
+// sets, between two events, and a check of what these launches wrote. A duel alternates two such graphs. See device_tasks.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -77,6 +77,8 @@ CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& j
     KW_DEVICE_TRY(auto launches, evaluate_launches(job, pointers));
     kernel.sets.push_back(std::move(launches));
   }
+  // The graph ends with set 0, whose reference values are known.
+  if (!kernel.sets.empty()) std::rotate(kernel.sets.begin(), kernel.sets.begin() + 1, kernel.sets.end());
   if (kernel.sets.empty() || kernel.sets.front().empty())
     return tl::unexpected<CudaFault>(CudaFault{-2, "nothing to time: every grid of this problem is empty"});
   const int num_sets = static_cast<int>(kernel.sets.size());
@@ -113,6 +115,25 @@ CudaResult<double> run_round(DeviceContext& device, TimedKernel& kernel, const S
   return per_launch_us(kernel, kernel.replay_ms);
 }
 
+/// What is wrong with the results of the launches that were timed; empty: nothing. A kernel that is right when it is checked and leaves
+/// work out when it is timed is told by this alone, where it stays above the floor.
+CudaResult<std::string> check_timed_launches(DeviceTasks& tasks, const TimedKernel& kernel, const std::vector<TensorStorage>& tensors,
+                                             const std::vector<OutputSamples>& samples) {
+  const DriverApi& driver = tasks.device.driver;
+  KW_CUDA_TRY_VOID(tasks.measure_inputs.refill());  // set 0: an earlier kernel may have written to it
+  KW_CUDA_TRY_VOID(poison_outputs(kernel.written));
+  const bool updates_in_place =
+      std::any_of(tensors.begin(), tensors.end(), [](const TensorStorage& tensor) { return tensor.role == TensorRole::kInOut; });
+  if (updates_in_place) {  // the graph would do so many times
+    for (const EvaluatedLaunch& launch : kernel.sets.back()) KW_CUDA_TRY_VOID(kernel.module->launch(launch, tasks.device.stream));
+  } else {
+    KW_CUDA_TRY_VOID(kernel.graph->replay());
+  }
+  KW_CUDA(driver, "launches after the rounds", driver.stream_synchronize(tasks.device.stream));
+  KW_CUDA_TRY(const OutputVerdict verdict, compare_outputs(tasks, nullptr, kernel.written, tasks.measure_inputs, tensors, samples));
+  return verdict.error;
+}
+
 }  // namespace
 
 CudaResult<void> prepare_measure(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills, const Protocol& protocol) {
@@ -121,7 +142,7 @@ CudaResult<void> prepare_measure(DeviceTasks& tasks, const KernelJob& job, const
 }
 
 CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills,
-                                             const Protocol& protocol) {
+                                             const std::vector<OutputSamples>& samples, const Protocol& protocol) {
   DeviceContext& device = tasks.device;
   KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   KW_CUDA_TRY_VOID(prepare_measure(tasks, job, fills, protocol));
@@ -152,6 +173,13 @@ CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob
     outcome.status = TrialStatus::kUnderFloor;
     outcome.error = fmt::format("median {:.3f} us: under the floor of {:.3f} us that traffic and peak rate set: something is wrong",
                                 outcome.median_us, job.floor_us);
+  }
+  if (outcome.status == TrialStatus::kOk) {
+    KW_CUDA_TRY(const std::string wrong, check_timed_launches(tasks, kernel, tensors, samples));
+    if (!wrong.empty()) {
+      outcome.status = TrialStatus::kWrongResult;
+      outcome.error = fmt::format("right when it was checked, wrong when it was timed: {}", wrong);
+    }
   }
   return outcome;
 }

@@ -65,6 +65,18 @@ CudaResult<std::string> first_damage(const WrittenBuffers& written, const Proble
 LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
                            const std::vector<TensorStorage>& tensors);
 
+CudaResult<void> poison_outputs(const WrittenBuffers& written);
+/// What is wrong with an output of a launch, in words, with the figures of the comparison; empty: all outputs are right.
+struct OutputVerdict {
+  std::string error;
+  double max_error_over_bound = 0, squared_error = 0, squared_reference = 0;
+  bool is_bit_stable = true;
+};
+/// Compares what two launches on set 0 of `inputs` left: `first` by name, and the second in the output buffers; null: there was one launch.
+CudaResult<OutputVerdict> compare_outputs(DeviceTasks& tasks, const std::map<std::string, GuardedBuffer>* first,
+                                          const WrittenBuffers& written, const ProblemInputs& inputs,
+                                          const std::vector<TensorStorage>& tensors, const std::vector<OutputSamples>& samples);
+
 /// Makes the inputs of a job's problem; the slow part of a new problem, under its own time limit.
 CudaResult<void> prepare_verify(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills);
 CudaResult<void> prepare_measure(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills, const Protocol& protocol);
@@ -72,7 +84,7 @@ CudaResult<void> prepare_measure(DeviceTasks& tasks, const KernelJob& job, const
 CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills,
                                            const std::vector<OutputSamples>& samples);
 CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills,
-                                             const Protocol& protocol);
+                                             const std::vector<OutputSamples>& samples, const Protocol& protocol);
 CudaResult<DuelOutcome> duel_on_device(DeviceTasks& tasks, const KernelJob& a, const KernelJob& b, const std::vector<InputFill>& fills,
                                        const Protocol& protocol);
 

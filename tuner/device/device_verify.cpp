@@ -1,5 +1,5 @@
-// The device's side of a check (protocol v1): poisoned outputs, guard bands, two launches on the same inputs, comparison with the
-// reference values. See device_tasks.h.
+// The device's side of a check (protocol v1): a launch on other inputs, two on the same inputs, poisoned outputs, guard bands, comparison
+// with the reference values. See device_tasks.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -22,16 +22,11 @@ CudaResult<void> launch_all(LoadedModule& module, const std::vector<EvaluatedLau
   return {};
 }
 
-CudaResult<void> poison_outputs(const WrittenBuffers& written) {
-  for (const auto& [name, buffer] : written.outputs) KW_CUDA_TRY_VOID(buffer.fill(kPoisonByte));
-  return {};
-}
-
 const GuardedBuffer& output_buffer(const WrittenBuffers& written, const ProblemInputs& inputs, const TensorStorage& tensor) {
   return tensor.is_read() ? inputs.buffer(0, tensor.name) : written.outputs.at(tensor.name);
 }
 
-/// Passes both launches' results through the staging memory to the comparison.
+/// Passes both launches' results (one and the same after a single launch) through the staging memory to the comparison.
 CudaResult<void> compare(DeviceContext& device, HostStaging& staging, const GuardedBuffer& first, const GuardedBuffer& second,
                          OutputComparison& comparison) {
   const DriverApi& driver = device.driver;
@@ -40,33 +35,27 @@ CudaResult<void> compare(DeviceContext& device, HostStaging& staging, const Guar
     const std::size_t count = std::min(piece_bytes, first.num_bytes() - begin);
     KW_CUDA_TRY(std::byte* const one, staging.piece(0));
     KW_CUDA_TRY(std::byte* const two, staging.piece(1));
-    KW_CUDA(driver, "cuMemcpyDtoHAsync", driver.copy_to_host(one, first.data() + begin, count, device.stream));
+    if (&first != &second) KW_CUDA(driver, "cuMemcpyDtoHAsync", driver.copy_to_host(one, first.data() + begin, count, device.stream));
     KW_CUDA(driver, "cuMemcpyDtoHAsync", driver.copy_to_host(two, second.data() + begin, count, device.stream));
     KW_CUDA(driver, "cuStreamSynchronize", driver.stream_synchronize(device.stream));
-    comparison.add(begin, std::span(one, count), std::span(two, count));
+    comparison.add(begin, std::span(&first == &second ? two : one, count), std::span(two, count));
   }
   return {};
 }
 
-void add_comparison(const OutputComparison& comparison, VerifyOutcome& outcome, double& squared_error, double& squared_reference) {
-  outcome.max_error_over_bound = std::max(outcome.max_error_over_bound, comparison.max_error_over_bound());
-  outcome.is_bit_stable = outcome.is_bit_stable && comparison.is_bit_stable();
-  squared_error += comparison.squared_error();
-  squared_reference += comparison.squared_reference();
-  if (const std::string verdict = comparison.verdict(); !verdict.empty() && outcome.error.empty()) {
-    outcome.status = TrialStatus::kWrongResult;
-    outcome.error = verdict;
-  }
-}
-
-/// Two launches; the results of the first are kept aside.
+/// Two launches on the inputs, after one on other numbers in the same buffers; the results of the first of the two are kept aside.
+///   A kernel that remembers (what it made of these addresses, that it ran before) shows the other numbers' results, or none. One that
+///   relies on what the output held finds those results in the first launch and poison in the second: the two differ.
 CudaResult<std::map<std::string, GuardedBuffer>> run_twice(DeviceTasks& tasks, LoadedModule& module,
                                                            const std::vector<EvaluatedLaunch>& launches, const WrittenBuffers& written,
                                                            const std::vector<TensorStorage>& tensors) {
   DeviceContext& device = tasks.device;
   std::map<std::string, GuardedBuffer> first_results;
-  KW_CUDA_TRY_VOID(tasks.verify_inputs.refill());
+  KW_CUDA_TRY_VOID(tasks.verify_inputs.fill_with_others());
   KW_CUDA_TRY_VOID(poison_outputs(written));
+  KW_CUDA_TRY_VOID(launch_all(module, launches, device.stream));
+  KW_CUDA(device.driver, "launch on other inputs", device.driver.stream_synchronize(device.stream));
+  KW_CUDA_TRY_VOID(tasks.verify_inputs.refill());
   KW_CUDA_TRY_VOID(launch_all(module, launches, device.stream));
   KW_CUDA(device.driver, "first launch", device.driver.stream_synchronize(device.stream));
   for (const TensorStorage& tensor : tensors) {
@@ -130,6 +119,32 @@ CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const Ker
   return written;
 }
 
+CudaResult<void> poison_outputs(const WrittenBuffers& written) {
+  for (const auto& [name, buffer] : written.outputs) KW_CUDA_TRY_VOID(buffer.fill(kPoisonByte));
+  return {};
+}
+
+CudaResult<OutputVerdict> compare_outputs(DeviceTasks& tasks, const std::map<std::string, GuardedBuffer>* first,
+                                          const WrittenBuffers& written, const ProblemInputs& inputs,
+                                          const std::vector<TensorStorage>& tensors, const std::vector<OutputSamples>& samples) {
+  OutputVerdict verdict;
+  const OutputSamples no_samples;
+  for (const TensorStorage& tensor : tensors) {
+    if (!tensor.is_written()) continue;
+    const auto found =
+        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
+    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
+    const GuardedBuffer& second = output_buffer(written, inputs, tensor);
+    KW_CUDA_TRY_VOID(compare(tasks.device, tasks.staging, first == nullptr ? second : first->at(tensor.name), second, comparison));
+    verdict.max_error_over_bound = std::max(verdict.max_error_over_bound, comparison.max_error_over_bound());
+    verdict.is_bit_stable = verdict.is_bit_stable && comparison.is_bit_stable();
+    verdict.squared_error += comparison.squared_error();
+    verdict.squared_reference += comparison.squared_reference();
+    if (verdict.error.empty()) verdict.error = comparison.verdict();
+  }
+  return verdict;
+}
+
 CudaResult<std::string> first_damage(const WrittenBuffers& written, const ProblemInputs* inputs,
                                      const std::vector<TensorStorage>& tensors) {
   const auto look = [](const std::string& name, const GuardedBuffer& buffer) -> CudaResult<std::string> {
@@ -179,7 +194,6 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
   KW_CUDA_TRY(const auto first_results, run_twice(tasks, *module, launches, written, tensors));
 
   VerifyOutcome outcome;
-  outcome.is_bit_stable = true;
   if (tasks.uses_memory_guards) {
     KW_CUDA_TRY(outcome.error, first_damage(written, &tasks.verify_inputs, tensors));
     if (!outcome.error.empty()) {
@@ -188,18 +202,13 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
       return outcome;
     }
   }
-  double squared_error = 0, squared_reference = 0;
-  const OutputSamples no_samples;
-  for (const TensorStorage& tensor : tensors) {
-    if (!tensor.is_written()) continue;
-    const auto found =
-        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
-    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
-    KW_CUDA_TRY_VOID(
-        compare(device, tasks.staging, first_results.at(tensor.name), output_buffer(written, tasks.verify_inputs, tensor), comparison));
-    add_comparison(comparison, outcome, squared_error, squared_reference);
-  }
-  outcome.relative_norm_error = squared_reference > 0 ? std::sqrt(squared_error / squared_reference) : std::sqrt(squared_error);
+  KW_CUDA_TRY(const OutputVerdict verdict, compare_outputs(tasks, &first_results, written, tasks.verify_inputs, tensors, samples));
+  if (!verdict.error.empty()) outcome.status = TrialStatus::kWrongResult;
+  outcome.error = verdict.error;
+  outcome.max_error_over_bound = verdict.max_error_over_bound;
+  outcome.is_bit_stable = verdict.is_bit_stable;
+  outcome.relative_norm_error =
+      verdict.squared_reference > 0 ? std::sqrt(verdict.squared_error / verdict.squared_reference) : std::sqrt(verdict.squared_error);
   return outcome;
 }
 

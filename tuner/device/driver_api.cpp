@@ -135,6 +135,7 @@ bool is_sticky(int code) {
 
 TrialStatus status_of(int code) {
   if (code == 2) return TrialStatus::kOutOfMemory;
+  if (code == 700) return TrialStatus::kOutOfBounds;  // an address that no allocation holds
   const bool is_device_fault =
       code == 46 || code == 100 || code == 101 || code == 201 || code == 214 || code == 220 || code == 226 || code == 709;
   return is_device_fault ? TrialStatus::kDeviceLost : TrialStatus::kLaunchFailed;

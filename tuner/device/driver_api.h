@@ -140,7 +140,7 @@ using CudaResult = tl::expected<T, CudaFault>;
 CudaFault cuda_fault(const DriverApi& driver, int code, const char* call);
 /// The context is lost after such an error: the process must end.
 bool is_sticky(int code);
-/// kOutOfMemory, kDeviceLost or kLaunchFailed.
+/// kOutOfMemory, kOutOfBounds (illegal address), kDeviceLost or kLaunchFailed.
 TrialStatus status_of(int code);
 
 /// Processor and memory clocks, power and neighbours from NVML; a table of calls, all null when NVML is not there.

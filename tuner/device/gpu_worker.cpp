@@ -82,8 +82,10 @@ class ChildGpuWorker final : public GpuWorker {
     return request(question, options_.verify_limit, verify_outcome_from_json);
   }
 
-  MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const Protocol& protocol) override {
+  MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const std::vector<OutputSamples>& samples,
+                         const Protocol& protocol) override {
     Message question = question_about("measure", job, inputs);
+    add_samples(question, samples);
     question.head["protocol"] = to_json(protocol);
     MeasureOutcome outcome;
     if (!prepare(job, inputs, &protocol, outcome)) return outcome;

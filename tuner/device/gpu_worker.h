@@ -112,10 +112,12 @@ class GpuWorker {
   static Result<std::unique_ptr<GpuWorker>> start(GpuWorkerOptions options);
   virtual ~GpuWorker() = default;
   virtual const DeviceInfo& device() const = 0;
-  /// Fresh inputs, poisoned outputs, guard bands, two launches, comparison (protocol v1, checking).
+  /// Fresh inputs, poisoned outputs, guard bands, three launches, comparison (protocol v1, checking).
   virtual VerifyOutcome verify(const KernelJob& job, const std::vector<InputFill>& inputs, const std::vector<OutputSamples>& samples) = 0;
-  /// Protocol v1, timing. Only tuner/measure calls it, which asks for a VerifiedKernel.
-  virtual MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
+  /// Protocol v1, timing. Only tuner/measure calls it, which asks for a VerifiedKernel. The timed launches themselves are checked after the
+  /// rounds, against `samples` of `inputs`; every element must be written, whatever is sampled.
+  virtual MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const std::vector<OutputSamples>& samples,
+                                 const Protocol& protocol) = 0;
   virtual DuelOutcome duel(const KernelJob& a, const KernelJob& b, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
 };
 

@@ -118,7 +118,8 @@ class WorkerLoop {
   Message measure(const Message& question, bool& is_last) {
     const auto run = [&]() -> CudaResult<MeasureOutcome> {
       KW_CUDA_TRY(const KernelJob job, job_of(question, "job"));
-      return measure_on_device(*tasks_, job, fills_from_json(question.head.at("fills")), protocol_from_json(question.head.at("protocol")));
+      return measure_on_device(*tasks_, job, fills_from_json(question.head.at("fills")), read_samples(question),
+                               protocol_from_json(question.head.at("protocol")));
     };
     return outcome_message(run(), is_last);
   }

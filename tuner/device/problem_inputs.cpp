@@ -89,6 +89,13 @@ CudaResult<void> ProblemInputs::refill(bool only_inout) {
   return {};
 }
 
+CudaResult<void> ProblemInputs::fill_with_others() {
+  for (const TensorStorage& tensor : tensors_) {
+    KW_CUDA_TRY_VOID(fill(tensor, other_fill(fills_.at(tensor.name)), sets_.front().at(tensor.name), 0));
+  }
+  return {};
+}
+
 CudaResult<void> ProblemInputs::fill(const TensorStorage& tensor, const InputFill& fill, const GuardedBuffer& buffer, std::size_t set) {
   if (tensor.num_elements == 0) return {};
   if (device_.fill_kernels != nullptr) {
@@ -122,7 +129,7 @@ CudaResult<void> ProblemInputs::fill_on_device(const TensorStorage& tensor, cons
 }
 
 const std::string& ProblemInputs::host_image(const TensorStorage& tensor, const InputFill& fill) {
-  std::string& image = host_images_[tensor.name];
+  std::string& image = host_images_[{tensor.name, fill.seed}];
   if (!image.empty()) return image;
   image.resize(tensor.num_bytes);
   const auto num_threads = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));

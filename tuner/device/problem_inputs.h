@@ -26,6 +26,8 @@ class ProblemInputs {
   CudaResult<void> prepare(const std::vector<TensorStorage>& tensors, const std::vector<InputFill>& fills, std::size_t num_sets);
   /// Writes the numbers of set 0 again: a kernel may have changed them.
   CudaResult<void> refill(bool only_inout = false);
+  /// Writes other numbers of the same kind to set 0, until the next refill(): what a kernel keeps of them shows in its next result.
+  CudaResult<void> fill_with_others();
   const GuardedBuffer& buffer(std::size_t set, const std::string& tensor) const { return sets_.at(set).at(tensor); }
   std::size_t num_sets() const { return sets_.size(); }
   void release();
@@ -41,7 +43,7 @@ class ProblemInputs {
   std::vector<TensorStorage> tensors_;  ///< those that are read
   std::map<std::string, InputFill> fills_;
   std::vector<std::map<std::string, GuardedBuffer>> sets_;
-  std::map<std::string, std::string> host_images_;
+  std::map<std::pair<std::string, std::uint64_t>, std::string> host_images_;  ///< by tensor and seed
 };
 
 }  // namespace kw::tuner

@@ -4,11 +4,11 @@
 
 namespace kw::tuner {
 
-MeasureOutcome measure(GpuWorker& worker, const VerifiedKernel& kernel, const std::vector<InputFill>& inputs, const Protocol& protocol,
-                       int max_repeats) {
-  MeasureOutcome outcome = worker.measure(kernel.job(), inputs, protocol);
+MeasureOutcome measure(GpuWorker& worker, const VerifiedKernel& kernel, const std::vector<InputFill>& inputs,
+                       const std::vector<OutputSamples>& samples, const Protocol& protocol, int max_repeats) {
+  MeasureOutcome outcome = worker.measure(kernel.job(), inputs, samples, protocol);
   for (int repeat = 0; repeat < max_repeats && outcome.status == TrialStatus::kOk && outcome.is_dirty; ++repeat) {
-    outcome = worker.measure(kernel.job(), inputs, protocol);
+    outcome = worker.measure(kernel.job(), inputs, samples, protocol);
   }
   return outcome;
 }

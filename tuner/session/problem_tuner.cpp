@@ -181,7 +181,7 @@ Result<std::int64_t> ProblemTuner::store(const Candidate& candidate, const db::P
 Status ProblemTuner::store_failure(Candidate& candidate, TrialStatus status, const std::string& reason) {
   candidate.has_failed = !is_transient(status);
   verification_summary_.failures.push_back(fmt::format("{}: {}: {}", candidate.variant.id, to_text(status), reason));
-  if (status == TrialStatus::kSpillsRefused) ++verification_summary_.num_refused;
+  if (is_refusal(status)) ++verification_summary_.num_refused;
   db::TrialRow trial;
   trial.status = status;
   trial.reason = reason;
@@ -191,7 +191,7 @@ Status ProblemTuner::store_failure(Candidate& candidate, TrialStatus status, con
 
 Status ProblemTuner::store_compile_failure(Candidate& candidate, const CompileOutcome& outcome) {
   // A row with a failure bans the variant for good: it needs a compiler that works, and a fault of the variant.
-  if (outcome.status != TrialStatus::kSpillsRefused) {
+  if (!is_refusal(outcome.status)) {
     KW_TRY(CompilePool * pool, services_.compile_pool());
     KW_TRY_VOID(check_compiler(*pool, services_.arch()));
   }

@@ -21,7 +21,12 @@ Result<bool> ProblemTuner::verify_candidate(Candidate& candidate, std::size_t or
   KW_TRY(const auto whole, verification_.at_problem(ordinal));
   for (const auto& data : {small, whole}) {
     if (data == nullptr) continue;
-    const KernelJob job = {candidate.variant.id, candidate.kernel->cubin, candidate.variant.plan, data->problem, data->scalars};
+    const KernelJob job = {.label = candidate.variant.id,
+                           .cubin = candidate.kernel->cubin,
+                           .plan = candidate.variant.plan,
+                           .problem = data->problem,
+                           .scalars = data->scalars,
+                           .floor_us = data == whole ? floor_us_ : 0};
     ++services_.num_launches;
     VerifyReport result = verify(*worker, job, data->fills, data->samples);
     if (result.outcome.status != TrialStatus::kOk) {
@@ -55,7 +60,7 @@ Result<double> ProblemTuner::measure_candidate(Candidate& candidate, const Proto
   KW_TRY(GpuWorker * worker, services_.gpu_worker());
   KW_TRY(const auto data, verification_.at_problem(0));
   ++services_.num_launches;
-  const MeasureOutcome outcome = measure(*worker, *candidate.verified, data->fills, protocol);
+  const MeasureOutcome outcome = measure(*worker, *candidate.verified, data->fills, data->samples, protocol);
   db::TrialRow trial;
   trial.status = outcome.status;
   trial.reason = outcome.error;
@@ -63,10 +68,6 @@ Result<double> ProblemTuner::measure_candidate(Candidate& candidate, const Proto
   trial.max_error_over_bound = candidate.verified->outcome().max_error_over_bound;
   trial.relative_norm_error = candidate.verified->outcome().relative_norm_error;
   add_measurement(outcome, trial);
-  if (trial.status == TrialStatus::kOk && outcome.median_us < floor_us_) {
-    trial.status = TrialStatus::kUnderFloor;
-    trial.reason = fmt::format("{:.3f} us is under the physical floor of {:.3f} us: something is wrong", outcome.median_us, floor_us_);
-  }
   candidate.has_failed =
       trial.status != TrialStatus::kOk && trial.status != TrialStatus::kOutOfMemory && trial.status != TrialStatus::kDeviceLost;
   const bool is_ok = trial.status == TrialStatus::kOk;

@@ -72,7 +72,7 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
     const CompileOutcome outcome = futures[i].get();
     if (outcome.status != TrialStatus::kOk) {
       ++summary.num_refused;
-      if (outcome.status != TrialStatus::kSpillsRefused)
+      if (!is_refusal(outcome.status))
         summary.failures.push_back(fmt::format("{}: {}: {}", variants[i].id, to_text(outcome.status), outcome.error));
       continue;
     }

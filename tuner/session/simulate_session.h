@@ -40,7 +40,7 @@ struct SimulatedCase {
 struct SimulationSummary {
   Problem problem;
   std::size_t num_variants = 0, num_right = 0;  ///< simulated; right in all their cases
-  std::size_t num_refused = 0;                  ///< did not compile, or spilled
+  std::size_t num_refused = 0;                  ///< did not compile, spilled, or has serialised wgmma
   std::vector<SimulatedCase> cases;
   std::vector<std::string> failures;  ///< a line for each wrong variant, and for each that did not compile
   std::uint64_t num_warp_instructions = 0;

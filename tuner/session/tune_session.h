@@ -45,13 +45,13 @@ struct ProblemSummary {
 struct VerificationSummary {
   Problem problem;
   std::size_t num_compiled = 0, num_right = 0;  ///< checked on the device; right
-  std::size_t num_refused = 0;                  ///< refused for spills, not counted as compiled
+  std::size_t num_refused = 0;                  ///< refused for spills or serialised wgmma, not counted as compiled
   std::vector<std::string> failures;            ///< "variant: status: reason"
   double seconds = 0;
 };
 
 /// Compiles random legal variants until `num_variants` are checked on the device by protocol v1 (fewer where fewer are legal), without
-/// timing. A variant that is refused for spills is passed over. Needs a device.
+/// timing. A variant that is refused for spills or serialised wgmma is passed over. Needs a device.
 Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, std::size_t num_variants,
                                            const TuneOptions& options, Services& services);
 

@@ -11,10 +11,11 @@
 namespace kw::tuner {
 namespace {
 
-constexpr std::size_t kSeedsPerProblem = 4;    // fresh inputs rotate over the checks of a run; each costs one reference
-constexpr std::int64_t kMaxSamples = 4096;     // protocol v1, checking
-constexpr std::int64_t kSmallDim = 8;          // a dim this small (a batch) stays as it is in a small problem
-constexpr double kLaunchScalarValue = 0.8125;  // exact in every float type, and not a neutral value
+constexpr std::size_t kSeedsPerProblem = 4;         // fresh inputs rotate over the checks of a run; each costs one reference
+constexpr std::int64_t kMaxSamples = 4096;          // protocol v1, checking
+constexpr std::int64_t kMaxWholeSamples = 1 << 17;  // of a small problem: all of it, even with a batch of 3; a reference takes milliseconds
+constexpr std::int64_t kSmallDim = 8;               // a dim this small (a batch) stays as it is in a small problem
+constexpr double kLaunchScalarValue = 0.8125;       // exact in every float type, and not a neutral value
 
 int num_reference_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
@@ -60,21 +61,22 @@ Problem shrink(const generator::Program& program, const Problem& problem, const 
 VerificationSource::VerificationSource(const generator::Program& program, Problem problem, std::uint64_t run_seed)
     : program_(program), problem_(std::move(problem)), run_seed_(run_seed) {}
 
-Result<std::shared_ptr<const VerificationData>> VerificationSource::make(const Problem& problem, std::uint64_t seed) const {
+Result<std::shared_ptr<const VerificationData>> VerificationSource::make(const Problem& problem, std::uint64_t seed,
+                                                                         std::int64_t max_samples) const {
   auto data = std::make_shared<VerificationData>();
   data->problem = problem;
   KW_TRY_VOID(check_input_fills(program_, problem));
   data->fills = input_fills(program_, problem, seed);
   for (const generator::Scalar& scalar : program_.scalars)
     if (scalar.value == nullptr) data->scalars[scalar.name] = kLaunchScalarValue;
-  KW_TRY(data->samples, reference_samples(program_, problem, data->fills, data->scalars, kMaxSamples, seed, num_reference_threads()));
+  KW_TRY(data->samples, reference_samples(program_, problem, data->fills, data->scalars, max_samples, seed, num_reference_threads()));
   return std::shared_ptr<const VerificationData>(std::move(data));
 }
 
 Result<std::shared_ptr<const VerificationData>> VerificationSource::at_problem(std::size_t ordinal) {
   auto& slot = by_seed_[ordinal % kSeedsPerProblem];
   if (slot == nullptr) {
-    KW_TRY(slot, make(problem_, run_seed_ + ordinal % kSeedsPerProblem));
+    KW_TRY(slot, make(problem_, run_seed_ + ordinal % kSeedsPerProblem, kMaxSamples));
   }
   return slot;
 }
@@ -85,7 +87,7 @@ std::shared_ptr<const VerificationData> VerificationSource::first_legal(const La
     if (small == problem_ || !first_broken_constraint(plan, small).empty()) continue;
     auto& slot = small_[small.to_text()];
     if (slot == nullptr) {
-      auto made = make(small, run_seed_ ^ 0x5a17);
+      auto made = make(small, run_seed_ ^ 0x5a17, kMaxWholeSamples);
       if (!made) continue;  // the extents of this op do not shrink independently (a gather's range, say)
       slot = std::move(*made);
     }

@@ -37,7 +37,7 @@ class VerificationSource {
   using ExtentLists = std::vector<std::vector<std::int64_t>>;
   /// Of the first of `lists` that `plan` accepts; null when it accepts none.
   std::shared_ptr<const VerificationData> first_legal(const LaunchPlan& plan, const ExtentLists& lists);
-  Result<std::shared_ptr<const VerificationData>> make(const Problem& problem, std::uint64_t seed) const;
+  Result<std::shared_ptr<const VerificationData>> make(const Problem& problem, std::uint64_t seed, std::int64_t max_samples) const;
 
   const generator::Program& program_;
   Problem problem_;

@@ -163,6 +163,13 @@ void encode_input(const InputFill& fill, std::int64_t begin, std::int64_t end, s
   }
 }
 
+InputFill other_fill(const InputFill& fill) {
+  constexpr std::uint64_t kOtherSeedStep = 0xd1b54a32d192ed03ull;  // odd and no step of any other stream of seeds
+  InputFill result = fill;
+  result.seed += kOtherSeedStep;
+  return result;
+}
+
 InputFill list_fill(const InputFill& fill, std::int64_t position) {
   InputFill result = fill;
   result.seed = mix_bits(fill.seed + static_cast<std::uint64_t>(position) * kCounterStep);

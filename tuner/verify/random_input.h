@@ -34,6 +34,9 @@ void input_row(const InputFill& fill, std::int64_t first, std::int64_t stride, s
 /// Elements [begin, end) in the fill's dtype, one after another at `out`, as a kernel reads them.
 void encode_input(const InputFill& fill, std::int64_t begin, std::int64_t end, std::byte* out);
 
+/// Other numbers of the same kind, those of no other fill of a run.
+InputFill other_fill(const InputFill& fill);
+
 /// Seed of tensor `position` of a list tensor.
 InputFill list_fill(const InputFill& fill, std::int64_t position);
 

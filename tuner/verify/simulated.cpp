@@ -26,18 +26,23 @@ struct Buffers {
   Addresses tensors, workspaces;
 };
 
+/// The bytes of an input; nothing for an output.
+Result<std::vector<std::byte>> input_bytes(const TensorStorage& tensor, const std::vector<InputFill>& fills) {
+  std::vector<std::byte> bytes;
+  if (!tensor.is_read()) return bytes;
+  const auto fill = std::find_if(fills.begin(), fills.end(), [&](const InputFill& entry) { return entry.tensor == tensor.name; });
+  if (fill == fills.end())
+    return fail(Stage::kVerify, Code::kInternal, fmt::format("{}: no description of how to fill this input", tensor.name));
+  bytes.resize(tensor.num_bytes);
+  encode_input(*fill, 0, tensor.num_elements, bytes.data());
+  return bytes;
+}
+
 Result<Buffers> make_buffers(simulate::Simulation& simulation, const KernelJob& job, const std::vector<TensorStorage>& tensors,
                              const std::vector<InputFill>& fills) {
   Buffers buffers;
   for (const TensorStorage& tensor : tensors) {
-    std::vector<std::byte> bytes;
-    if (tensor.is_read()) {
-      const auto fill = std::find_if(fills.begin(), fills.end(), [&](const InputFill& entry) { return entry.tensor == tensor.name; });
-      if (fill == fills.end())
-        return fail(Stage::kVerify, Code::kInternal, fmt::format("{}: no description of how to fill this input", tensor.name));
-      bytes.resize(tensor.num_bytes);
-      encode_input(*fill, 0, tensor.num_elements, bytes.data());
-    }
+    KW_TRY(const std::vector<std::byte> bytes, input_bytes(tensor, fills));
     const simulate::AllocationRole role = tensor.role == TensorRole::kIn    ? simulate::AllocationRole::kInput
                                           : tensor.role == TensorRole::kOut ? simulate::AllocationRole::kOutput
                                                                             : simulate::AllocationRole::kInOut;
@@ -56,6 +61,21 @@ Result<Buffers> make_buffers(simulate::Simulation& simulation, const KernelJob& 
     KW_TRY(buffers.workspaces[workspace.name], simulation.allocate({.name = workspace.name, .num_bytes = num_bytes, .role = role}));
   }
   return buffers;
+}
+
+std::vector<InputFill> others_of(const std::vector<InputFill>& fills) {
+  std::vector<InputFill> others;
+  for (const InputFill& fill : fills) others.push_back(other_fill(fill));
+  return others;
+}
+
+Status write_inputs(simulate::Simulation& simulation, const std::vector<TensorStorage>& tensors, const std::vector<InputFill>& fills,
+                    const Addresses& addresses) {
+  for (const TensorStorage& tensor : tensors) {
+    KW_TRY(const std::vector<std::byte> bytes, input_bytes(tensor, fills));
+    if (!bytes.empty()) simulation.write(addresses.at(tensor.name), bytes);
+  }
+  return {};
 }
 
 Result<TensorMapBytes> encode_simulated(const EvaluatedTensorMap& map) {
@@ -89,7 +109,10 @@ Result<TensorMapBytes> encode_simulated(const EvaluatedTensorMap& map) {
   return result;
 }
 
-/// Runs the plan's launches; false when one did not end.
+/// What a launch keeps for later ones does not depend on the order of its copies: one schedule shows it.
+bool runs_others_first(const simulate::SimulationOptions& options) { return options.schedule.adversary == simulate::Adversary::kEager; }
+
+/// Runs the plan's launches; false when one did not end or the hardware would refuse it, which then is the outcome.
 Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module& module, const std::vector<EvaluatedLaunch>& launches,
                         SimulatedOutcome& result) {
   for (const EvaluatedLaunch& launch : launches) {
@@ -104,7 +127,13 @@ Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module
     if (launch.is_persistent) call.grid[0] = std::min(call.grid[0], kPersistentClusters * call.cluster[0]);
     call.dynamic_shared_bytes = launch.dynamic_smem_bytes;
     call.arguments = launch.parameters;
-    KW_TRY(simulate::LaunchReport report, simulation.launch(module, call));
+    Result<simulate::LaunchReport> launched = simulation.launch(module, call);
+    if (!launched && launched.error().code == Code::kBadInput) {
+      result.outcome.status = TrialStatus::kLaunchFailed;
+      result.outcome.error = launched.error().message;
+      return false;
+    }
+    KW_TRY(simulate::LaunchReport report, std::move(launched));
     result.num_warp_instructions += report.num_warp_instructions;
     result.seconds += report.seconds;
     const bool has_ended = report.has_ended;
@@ -114,10 +143,10 @@ Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module
   return true;
 }
 
+/// The status that the same fault has on a device, where a device tells: see status_of(int) in tuner/device/driver_api.h.
 TrialStatus status_of(simulate::FindingKind kind) {
   switch (kind) {
     case simulate::FindingKind::kOutOfBounds:
-    case simulate::FindingKind::kMisaligned:
     case simulate::FindingKind::kBadAddress:
     case simulate::FindingKind::kWriteToReadOnly:
       return TrialStatus::kOutOfBounds;
@@ -125,6 +154,10 @@ TrialStatus status_of(simulate::FindingKind kind) {
     case simulate::FindingKind::kLivelock:
     case simulate::FindingKind::kBudget:
       return TrialStatus::kHung;
+    case simulate::FindingKind::kMisaligned:
+    case simulate::FindingKind::kBadOperand:
+    case simulate::FindingKind::kTrap:
+      return TrialStatus::kLaunchFailed;
     default:
       return TrialStatus::kWrongResult;
   }
@@ -132,6 +165,7 @@ TrialStatus status_of(simulate::FindingKind kind) {
 
 /// The first finding of the reports, if any, becomes the verdict.
 void judge_findings(SimulatedOutcome& result) {
+  if (result.outcome.status != TrialStatus::kOk) return;
   for (const simulate::LaunchReport& report : result.reports) {
     if (report.is_clean()) continue;
     result.outcome.status = report.findings.empty() ? TrialStatus::kHung : status_of(report.findings.front().kind);
@@ -177,7 +211,8 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
                                           const std::vector<OutputSamples>& samples, const simulate::SimulationOptions& options) {
   KW_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   SimulatedOutcome result;
-  // Twice from the start, as on a device: the second run shows results that depend on the order of things. Its order differs.
+  // Twice from the start: the second run shows results that depend on the order of things. Its order differs, and it may come after a run
+  // on other inputs in the same memory, as on a device: what the kernel keeps of that, in its variables or in the outputs, shows as well.
   simulate::SimulationOptions other_order = options;
   other_order.schedule.seed = options.schedule.seed + 1;
   simulate::Simulation simulations[2] = {simulate::Simulation(options), simulate::Simulation(other_order)};
@@ -189,6 +224,12 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
     for (const auto& [name, address] : buffers.tensors) pointers.tensors[name] = address;
     for (const auto& [name, address] : buffers.workspaces) pointers.workspaces[name] = address;
     KW_TRY(const std::vector<EvaluatedLaunch> launches, evaluate_launches(job, pointers));
+    if (time == 1 && runs_others_first(options)) {
+      KW_TRY_VOID(write_inputs(simulations[time], tensors, others_of(inputs), buffers.tensors));
+      KW_TRY(const bool has_ended, launch_all(simulations[time], module, launches, result));
+      if (!has_ended) break;
+      KW_TRY_VOID(write_inputs(simulations[time], tensors, inputs, buffers.tensors));
+    }
     KW_TRY(const bool has_ended, launch_all(simulations[time], module, launches, result));
     addresses[time] = buffers.tensors;
     if (!has_ended) break;
@@ -203,7 +244,8 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
     result.covers_all_blocks = result.covers_all_blocks && report.coverage.num_executed == report.coverage.num_blocks;
   }
   if (result.outcome.status == TrialStatus::kOk)
-    judge_outputs(simulations[0], simulations[1], addresses[0], addresses[1], tensors, samples, result.outcome);
+    // The first run's outputs are compared with the reference: nothing has written to them before.
+    judge_outputs(simulations[1], simulations[0], addresses[1], addresses[0], tensors, samples, result.outcome);
   return result;
 }
 

@@ -16,9 +16,10 @@ namespace kw::tuner {
 
 struct SimulatedOutcome {
   /// kOk, kWrongResult (also for races and other findings that leave the result in doubt), kOutOfBounds, kHung (deadlock, livelock,
-  /// instruction budget). is_bit_stable compares two launches.
+  /// instruction budget), kLaunchFailed (a trap, what the hardware refuses at the launch or in an instruction). is_bit_stable compares two
+  /// launches.
   VerifyOutcome outcome;
-  std::vector<simulate::LaunchReport> reports;  ///< of the plan's launches, in order, both times
+  std::vector<simulate::LaunchReport> reports;  ///< of the plan's launches, in order, each time
   std::uint64_t num_warp_instructions = 0;
   double seconds = 0;  ///< of the simulator alone
   bool covers_all_blocks = true;

@@ -152,6 +152,23 @@ TEST_CASE("module variables are placed, initialised and reported by name") {
   CHECK(report.findings[0].message.find("'table'") != std::string::npos);
 }
 
+TEST_CASE("a second launch of a module finds its variables as the first left them") {
+  KernelRun k(kernel_text(".param .u64 out", R"(
+  .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u64 %rd2, counter;
+  atom.global.add.u32 %r2, [%rd2], 1;
+  st.global.u32 [%rd1], %r2;
+  ret;)",
+                          ".global .align 4 .u32 counter = 30;"));
+  const auto out = k.buffer("out", {0}, AllocationRole::kOutput);
+  k.call.arguments = {argument(out)};
+  for (std::uint32_t launch = 0; launch < 3; ++launch) {
+    CHECK(k.run().is_clean());
+    CHECK(k.words(out)[0] == 30 + launch);
+  }
+}
+
 TEST_CASE("a buffer with less alignment than a vector access needs is found") {
   KernelRun k(saxpy_text());
   const auto y = *k.simulation.allocate({"y", 256, AllocationRole::kInOut, 2});

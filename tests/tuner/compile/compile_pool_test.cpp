@@ -82,16 +82,33 @@ TEST_CASE("a compile error is a status with the compiler's error line") {
   CHECK(outcome.error == "kernel.cu(2): error: identifier \"x\" is undefined");
 }
 
-TEST_CASE("spills are refused and keep their numbers, serialised wgmma and a missing kernel are failures") {
+TEST_CASE("spills are refused and keep their numbers, a missing kernel is a failure") {
   const auto pool = *CompilePool::start(options_with(1));
   const CompileOutcome spilled = compile(*pool, "SPILL");
   CHECK(spilled.status == TrialStatus::kSpillsRefused);
   CHECK(spilled.kernel.spill_store_bytes == 16);
   CHECK(spilled.error.find("16 B stored") != std::string::npos);
-  CHECK(compile(*pool, "SERIALIZED").status == TrialStatus::kCompileFailed);
   const CompileOutcome unnamed = compile(*pool, "OTHER_NAME");
   CHECK(unnamed.status == TrialStatus::kCompileFailed);
   CHECK(unnamed.error.find("no kernel of this name") != std::string::npos);
+}
+
+TEST_CASE("wgmma that ptxas serialises or interrupts is refused with the line that gives the reason, from the cache too") {
+  const test::ScratchFolder folder;
+  CompilePoolOptions options = options_with(1);
+  options.cache_folder = folder.path();
+  for (const bool is_from_cache : {false, true}) {
+    const auto pool = *CompilePool::start(options);
+    const CompileOutcome serialised = compile(*pool, "SERIALIZED");
+    CHECK(serialised.status == TrialStatus::kRefused);
+    CHECK(kw::is_refusal(serialised.status));
+    CHECK(serialised.error.find(
+              "wgmma serialised by ptxas: (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+              "insufficient register resources") == 0);
+    CHECK(serialised.kernel.is_from_cache == is_from_cache);
+    CHECK_FALSE(serialised.is_transient);
+    CHECK(compile(*pool, "INJECTED").error.find("wgmma serialised by ptxas: (C7519) warpgroup.arrive is injected") == 0);
+  }
 }
 
 TEST_CASE("a compiler that crashes costs one variant and its words are kept") {

@@ -106,6 +106,26 @@ TEST_CASE("spilled registers are refused with their bytes") {
   CHECK(outcome.kernel.spill_store_bytes > 0);
 }
 
+TEST_CASE("wgmma whose sums are touched before the wait is refused with the reason of ptxas") {
+  const auto pool = *CompilePool::start(options_with(1));
+  const CompileOutcome outcome =
+      compile(*pool, R"(extern "C" __global__ void scale(unsigned long long a, unsigned long long b, float* out, int n) {
+  float d[8] = {};
+  for (int i = 0; i < n; ++i) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, 1, 1, 1, 0, 0;"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) : "l"(a), "l"(b));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    if (threadIdx.x > n) d[0] += 1;
+  }
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (int i = 0; i < 8; ++i) out[threadIdx.x * 8 + i] = d[i];
+})",
+              "scale", kw::Arch::kSm90a);
+  INFO(outcome.kernel.log);
+  CHECK(outcome.status == TrialStatus::kRefused);
+  CHECK(outcome.error.find("(C7511) Potential Performance Loss") != std::string::npos);
+}
+
 TEST_CASE("a huge kernel ends at the limit and the pool goes on") {
   CompilePoolOptions options = options_with(1);
   options.time_limit = std::chrono::milliseconds(1000);

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -99,6 +100,27 @@ void run(const FakeLaunch& launch) {
     return;
   }
   if (starts(name, "nothing")) return;
+  if (starts(name, "right_once")) {
+    static long num_calls = 0;
+    if (++num_calls > 1) return;
+  }
+  if (starts(name, "half_when_timed")) {
+    static long num_calls = 0;
+    const long long end = ++num_calls > 8 ? n / 2 : n;
+    for (long long i = 0; i < end; ++i) y[i] = 2 * x[i];
+    return;
+  }
+  if (starts(name, "cached_by_pointer")) {
+    static std::map<const float*, std::vector<float>> results;
+    std::vector<float>& result = results[x];
+    for (long long i = static_cast<long long>(result.size()); i < n; ++i) result.push_back(2 * x[i]);
+    std::copy(result.begin(), result.begin() + n, y);
+    return;
+  }
+  if (starts(name, "keeps_old")) {
+    for (long long i = 0; i < n; ++i) y[i] = y[i] == y[i] ? y[i] : 2 * x[i];
+    return;
+  }
   const long long first = starts(name, "first_element_missing") ? 1 : 0;
   if (starts(name, "in_place")) {
     for (long long i = 0; i < n; ++i) y[i] = 2 * y[i];

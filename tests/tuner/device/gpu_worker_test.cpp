@@ -141,6 +141,29 @@ TEST_CASE("two launches with different bits are refused") {
   CHECK_FALSE(outcome.is_bit_stable);
 }
 
+// Two launches on the same inputs, into poisoned outputs, pass a kernel that keeps its results by the addresses of its inputs and one that
+// leaves alone what holds a number. In an application both give old results.
+TEST_CASE("results that depend on an earlier launch are wrong: kept by address, left in the output, made once") {
+  FakeGpu gpu;
+  const bool fills_on_device = GENERATE(false, true);
+  std::vector<OutputSamples> samples = sample_references();
+  if (fills_on_device) {
+    gpu.options.fill_cubin = [](kw::Arch) { return kw::Result<std::string>("fake fill"); };
+    for (std::size_t i = 0; i < samples[0].offsets.size(); ++i)
+      samples[0].values[i] = 2.0 * static_cast<double>(7 + samples[0].offsets[i] % 1000);
+  }
+  const auto worker = gpu.start();
+  const auto check_kernel = [&](const char* kernel) { return worker->verify(sample_job(kernel), sample_fills(), samples); };
+  const VerifyOutcome cached = check_kernel("cached_by_pointer");
+  CHECK(cached.status == TrialStatus::kWrongResult);
+  CHECK(cached.error.find("1000 of 1000 samples are wrong") != std::string::npos);
+  const VerifyOutcome kept = check_kernel("keeps_old");
+  CHECK(kept.status == TrialStatus::kWrongResult);
+  CHECK(kept.error.find("differs between two launches on the same inputs") != std::string::npos);
+  CHECK(check_kernel("right_once").status == TrialStatus::kWrongResult);
+  CHECK(check_kernel("double_it").status == TrialStatus::kOk);
+}
+
 TEST_CASE("a kernel that spoils its inputs does not make the next one fail") {
   FakeGpu gpu;
   const auto worker = gpu.start();
@@ -217,7 +240,7 @@ TEST_CASE("an illegal access ends the child, and a fresh one takes the next vari
   FakeGpu gpu;
   const auto worker = gpu.start();
   const VerifyOutcome outcome = check(*worker, "illegal");
-  CHECK(outcome.status == TrialStatus::kLaunchFailed);
+  CHECK(outcome.status == TrialStatus::kOutOfBounds);
   CHECK(outcome.error.find("(700)") != std::string::npos);
   CHECK_FALSE(outcome.is_transient);
   CHECK(check(*worker, "double_it").status == TrialStatus::kOk);
@@ -283,7 +306,7 @@ TEST_CASE("inputs are filled by the device's kernel when there is one") {
 TEST_CASE("a measurement gives the time of a launch, rotates inputs past L2 and reads the clocks") {
   FakeGpu gpu;
   const auto worker = gpu.start();
-  const MeasureOutcome outcome = worker->measure(sample_job("double_it_50us", 10000), sample_fills(), quick_protocol());
+  const MeasureOutcome outcome = worker->measure(sample_job("double_it_50us", 10000), sample_fills(), {}, quick_protocol());
   INFO(outcome.error);
   REQUIRE(outcome.status == TrialStatus::kOk);
   CHECK(outcome.median_us == Approx(50).epsilon(1e-4));
@@ -301,7 +324,7 @@ TEST_CASE("one graph is at least as long as the protocol asks, and a warm measur
   FakeGpu gpu;
   Protocol protocol = quick_protocol();
   protocol.is_cold_l2 = false;
-  const MeasureOutcome outcome = gpu.start()->measure(sample_job("double_it_2us"), sample_fills(), protocol);
+  const MeasureOutcome outcome = gpu.start()->measure(sample_job("double_it_2us"), sample_fills(), {}, protocol);
   CHECK(outcome.num_input_sets == 1);
   CHECK(outcome.launches_per_graph == 100);
 }
@@ -313,11 +336,12 @@ TEST_CASE("throttling or a neighbour makes a measurement dirty, and measure repe
     return gpu.start();
   };
   const MeasureOutcome throttled =
-      worker_of("FAKE_NVML_THROTTLE", "0x48")->measure(sample_job("double_it"), sample_fills(), quick_protocol());
+      worker_of("FAKE_NVML_THROTTLE", "0x48")->measure(sample_job("double_it"), sample_fills(), {}, quick_protocol());
   CHECK(throttled.is_dirty);
   CHECK(throttled.dirty_reason.find("0x48") != std::string::npos);
   setenv("FAKE_NVML_THROTTLE", "0", 1);
-  const MeasureOutcome shared = worker_of("FAKE_NVML_PROCESSES", "3")->measure(sample_job("double_it"), sample_fills(), quick_protocol());
+  const MeasureOutcome shared =
+      worker_of("FAKE_NVML_PROCESSES", "3")->measure(sample_job("double_it"), sample_fills(), {}, quick_protocol());
   CHECK(shared.is_dirty);
   CHECK(shared.dirty_reason == "2 other process(es) on the GPU");
 }
@@ -326,7 +350,32 @@ TEST_CASE("a time under the floor is refused") {
   FakeGpu gpu;
   KernelJob job = sample_job("double_it_3us");
   job.floor_us = 5;
-  CHECK(gpu.start()->measure(job, sample_fills(), quick_protocol()).status == TrialStatus::kUnderFloor);
+  CHECK(gpu.start()->measure(job, sample_fills(), {}, quick_protocol()).status == TrialStatus::kUnderFloor);
+}
+
+// A kernel that counts its launches is right as long as it is checked. Where it then leaves out so little that it stays above the floor, it
+// won its tune.
+TEST_CASE("a kernel that leaves work out when it is timed is refused, above the floor too") {
+  FakeGpu gpu;
+  const auto measure_kernel = [&](const char* name, double floor_us, bool is_in_place) {
+    const auto worker = gpu.start();
+    KernelJob job = sample_job(name, 10000);
+    job.floor_us = floor_us;
+    std::vector<InputFill> fills = sample_fills();
+    if (is_in_place) {
+      job.plan.tensors[1].role = kw::TensorRole::kInOut;
+      fills.push_back(fills[0]);
+      fills[1].tensor = "y";
+    }
+    CHECK(worker->verify(job, fills, sample_references(10000)).status == TrialStatus::kOk);
+    return worker->measure(job, fills, sample_references(10000), quick_protocol());
+  };
+  const MeasureOutcome half = measure_kernel("half_when_timed_50us", 5, false);
+  CHECK(half.status == TrialStatus::kWrongResult);
+  CHECK(half.error.find("right when it was checked, wrong when it was timed: y[") == 0);
+  CHECK(measure_kernel("half_when_timed_3us", 5, false).status == TrialStatus::kUnderFloor);
+  CHECK(measure_kernel("double_it_50us", 5, false).status == TrialStatus::kOk);
+  CHECK(measure_kernel("in_place_50us", 5, true).status == TrialStatus::kOk);
 }
 
 TEST_CASE("a duel gives the ratio of times with its interval") {
