@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -64,6 +65,12 @@ CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const Ker
 CudaResult<std::string> first_damage(const WrittenBuffers& written, const ProblemInputs* inputs, const std::vector<TensorStorage>& tensors);
 LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,
                            const std::vector<TensorStorage>& tensors);
+
+/// Where the results of a launch lie, for every tensor that is written.
+using OutputOf = std::function<const GuardedBuffer&(const TensorStorage&)>;
+/// Compares the results of two launches with the reference values (the same one twice: bits are not compared).
+CudaResult<VerifyOutcome> judge_outputs(DeviceTasks& tasks, const std::vector<TensorStorage>& tensors,
+                                        const std::vector<OutputSamples>& samples, const OutputOf& first, const OutputOf& second);
 
 /// Makes the inputs of a job's problem; the slow part of a new problem, under its own time limit.
 CudaResult<void> prepare_verify(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills);

@@ -162,6 +162,24 @@ LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& writte
   return pointers;
 }
 
+CudaResult<VerifyOutcome> judge_outputs(DeviceTasks& tasks, const std::vector<TensorStorage>& tensors,
+                                        const std::vector<OutputSamples>& samples, const OutputOf& first, const OutputOf& second) {
+  VerifyOutcome outcome;
+  outcome.is_bit_stable = true;
+  double squared_error = 0, squared_reference = 0;
+  const OutputSamples no_samples;
+  for (const TensorStorage& tensor : tensors) {
+    if (!tensor.is_written()) continue;
+    const auto found =
+        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
+    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
+    KW_CUDA_TRY_VOID(compare(tasks.device, tasks.staging, first(tensor), second(tensor), comparison));
+    add_comparison(comparison, outcome, squared_error, squared_reference);
+  }
+  outcome.relative_norm_error = squared_reference > 0 ? std::sqrt(squared_error / squared_reference) : std::sqrt(squared_error);
+  return outcome;
+}
+
 CudaResult<void> prepare_verify(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills) {
   KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   return tasks.verify_inputs.prepare(tensors, fills, 1);
@@ -178,9 +196,9 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
   KW_CUDA_TRY(const std::shared_ptr<LoadedModule> module, tasks.modules.get(job.cubin));
   KW_CUDA_TRY(const auto first_results, run_twice(tasks, *module, launches, written, tensors));
 
-  VerifyOutcome outcome;
-  outcome.is_bit_stable = true;
   if (tasks.uses_memory_guards) {
+    VerifyOutcome outcome;
+    outcome.is_bit_stable = true;
     KW_CUDA_TRY(outcome.error, first_damage(written, &tasks.verify_inputs, tensors));
     if (!outcome.error.empty()) {
       outcome.status = TrialStatus::kOutOfBounds;
@@ -188,19 +206,9 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
       return outcome;
     }
   }
-  double squared_error = 0, squared_reference = 0;
-  const OutputSamples no_samples;
-  for (const TensorStorage& tensor : tensors) {
-    if (!tensor.is_written()) continue;
-    const auto found =
-        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
-    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
-    KW_CUDA_TRY_VOID(
-        compare(device, tasks.staging, first_results.at(tensor.name), output_buffer(written, tasks.verify_inputs, tensor), comparison));
-    add_comparison(comparison, outcome, squared_error, squared_reference);
-  }
-  outcome.relative_norm_error = squared_reference > 0 ? std::sqrt(squared_error / squared_reference) : std::sqrt(squared_error);
-  return outcome;
+  return judge_outputs(
+      tasks, tensors, samples, [&](const TensorStorage& tensor) -> const GuardedBuffer& { return first_results.at(tensor.name); },
+      [&](const TensorStorage& tensor) -> const GuardedBuffer& { return output_buffer(written, tasks.verify_inputs, tensor); });
 }
 
 }  // namespace kw::tuner
