@@ -79,7 +79,8 @@ Result<const generator::TemplateLibrary*> Services::templates() {
 Result<db::Database*> Services::database(bool is_read_only) {
   if (database_ == nullptr) {
     KW_TRY(database_,
-           db::Database::open(options_.database_path, {.is_read_only = is_read_only, .creates = !is_read_only, .busy_timeout_ms = 20000}));
+           db::Database::open(options_.database_path,
+                              {.is_read_only = is_read_only, .creates = !is_read_only, .migrates = true, .busy_timeout_ms = 20000}));
   }
   return database_.get();
 }
