@@ -101,6 +101,13 @@ Result<NvrtcInfo> Services::nvrtc() {
   return *nvrtc_;
 }
 
+Result<LibraryFile> Services::cublaslt() {
+  if (!cublaslt_) {
+    KW_TRY(cublaslt_, find_cublaslt(options_.executable));
+  }
+  return *cublaslt_;
+}
+
 Result<CompilePool*> Services::compile_pool() {
   if (pool_ == nullptr) {
     CompilePoolOptions pool;
