@@ -1,7 +1,7 @@
 -- Garbage collection: takes cubins, logs and sources from losers. A trial keeps its texts when it is among the best `keep_best` of its
 -- group, or not older than `oldest_s` (both from temp.collect_limit, filled by db/maintenance.cpp). The first of a group, measured or
 -- predicted, is no loser: it always stays. Rows, launch plans and
--- times stay: the history of a search is small, its artefacts are not.
+-- times stay, baselines too: the history of a search is small, its artefacts are not.
 -- SPDX-License-Identifier: Apache-2.0
 
 CREATE TEMP TABLE kept_trial AS

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "db/baseline.h"
 #include "db/maintenance.h"
 #include "db/merge.h"
 #include "db/open.h"
@@ -63,6 +64,17 @@ class SqliteDatabase final : public Database {
   }
   Result<std::vector<RefusalSummary>> refusals_of(const TrialKey& key) override {
     return reading([&] { return find_refusals(*connection_, key); });
+  }
+
+  Result<std::int64_t> record_baseline(const BaselineRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    return write_baseline(*connection_, record);
+  }
+  Result<std::optional<BaselineRecord>> find_baseline(const BaselineKey& key) override {
+    return reading([&] { return db::find_baseline(*connection_, key); });
+  }
+  Result<std::vector<BaselineRecord>> baselines_of(const TrialKey& trial) override {
+    return reading([&] { return find_baselines_of(*connection_, trial); });
   }
 
   Result<DatabaseInfo> info() override {

@@ -84,6 +84,9 @@ struct DuelRow {
   double ratio_median = 0, ratio_low = 0, ratio_high = 0;
 };
 
+struct BaselineKey;  // db/baseline.h
+struct BaselineRecord;
+
 /// Counts of refused configs of one enumeration, by rule with one example each.
 struct RefusalSummary {
   std::string template_name, rule, example;
@@ -109,7 +112,8 @@ struct QueryCandidate {
 
 struct OpenOptions {
   bool is_read_only = false;
-  bool creates = true;  ///< the file and its folders, when missing
+  bool creates = true;    ///< the file and its folders, when missing
+  bool migrates = false;  ///< a read-only opening too brings an older schema up to date, where the file may be written
   int busy_timeout_ms = 20000;
   std::int64_t max_file_bytes = 0;  ///< quota; beyond it a write fails as on a full disk; 0: none
   /// statfs f_type of a folder; empty: the system call. Tests state another file system.
@@ -118,7 +122,7 @@ struct OpenOptions {
 
 struct DatabaseInfo {
   int schema_version = 0;
-  std::int64_t num_ops = 0, num_problems = 0, num_variants = 0, num_trials = 0, num_binaries = 0, file_bytes = 0;
+  std::int64_t num_ops = 0, num_problems = 0, num_variants = 0, num_trials = 0, num_binaries = 0, num_baselines = 0, file_bytes = 0;
   std::string journal_mode;
 };
 
@@ -160,6 +164,12 @@ class Database {
   /// given.
   virtual Result<std::vector<TrialRecord>> records_of(const std::string& op_identity, const std::string& variant_id) = 0;
   virtual Result<std::vector<RefusalSummary>> refusals_of(const TrialKey& key_without_variant) = 0;
+
+  /// One transaction; the same record twice is one row. Errors: no time, more right algorithms than tried ones.
+  virtual Result<std::int64_t> record_baseline(const BaselineRecord& record) = 0;
+  virtual Result<std::optional<BaselineRecord>> find_baseline(const BaselineKey& key) = 0;
+  /// What a trial is compared with, one row a library.
+  virtual Result<std::vector<BaselineRecord>> baselines_of(const TrialKey& trial) = 0;
 
   virtual Result<DatabaseInfo> info() = 0;
   /// Integrity, foreign keys, sizes of blobs, hashes of sources. Empty: clean; else one line per finding.

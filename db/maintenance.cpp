@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "db/baseline.h"
 #include "db/reader.h"
 #include "db/schema.h"
 #include "db/writer.h"
@@ -85,6 +86,7 @@ Result<DatabaseInfo> read_info(Connection& connection) {
   KW_TRY(info.num_variants, count("variant"));
   KW_TRY(info.num_trials, count("trial"));
   KW_TRY(info.num_binaries, count("binary"));
+  KW_TRY(info.num_baselines, count("baseline"));
   KW_TRY(const auto journal_mode, connection.text("PRAGMA journal_mode"));
   info.journal_mode = journal_mode.value_or("");
   info.file_bytes = size_of_file(connection.path()) + size_of_file(connection.path() + "-wal");
@@ -103,6 +105,11 @@ Result<std::vector<std::string>> check_all(Connection& connection) {
                  findings);
   }
   check_trials(connection, findings);
+  const Result<std::vector<std::string>> baselines = check_baselines(connection);
+  if (baselines)
+    findings.insert(findings.end(), baselines->begin(), baselines->end());
+  else
+    findings.push_back("baselines: " + baselines.error().message);
   return findings;
 }
 

@@ -1,5 +1,5 @@
--- Copies every row of the attached database `other` that is not in `main`. Rows are matched by their natural keys; trials and duels
--- by content_key, so a second run adds nothing. Runs inside one write transaction (db/merge.cpp).
+-- Copies every row of the attached database `other` that is not in `main`. Rows are matched by their natural keys; trials, duels
+-- and baselines by content_key, so a second run adds nothing. Runs inside one write transaction (db/merge.cpp).
 -- Temporary maps give our id for each of their ids.
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -100,6 +100,17 @@ WHERE true ORDER BY f.refusal_id
 ON CONFLICT (problem_id, device_id, toolchain_id, protocol_id, template_name, rule)
 DO UPDATE SET example = excluded.example, count = excluded.count, unix_time_s = excluded.unix_time_s
 WHERE excluded.unix_time_s > refusal.unix_time_s;
+
+INSERT INTO main.baseline (content_key, problem_id, device_id, protocol_id, driver, library, library_version, unix_time_s, algorithm, num_tried,
+                           num_right, samples_us, median_us, p10_us, p90_us, max_error_over_bound, relative_norm_error, is_dirty, state_json,
+                           session)
+SELECT b.content_key, p.ours, d.ours, r.ours, b.driver, b.library, b.library_version, b.unix_time_s, b.algorithm, b.num_tried, b.num_right,
+       b.samples_us, b.median_us, b.p10_us, b.p90_us, b.max_error_over_bound, b.relative_norm_error, b.is_dirty, b.state_json, b.session
+FROM other.baseline AS b
+JOIN temp.problem_map AS p ON p.theirs = b.problem_id
+JOIN temp.device_map AS d ON d.theirs = b.device_id
+JOIN temp.protocol_map AS r ON r.theirs = b.protocol_id
+WHERE true ORDER BY b.baseline_id ON CONFLICT (content_key) DO NOTHING;
 
 DROP TABLE temp.op_map;
 DROP TABLE temp.problem_map;

@@ -159,6 +159,21 @@ Status roll_back_interrupted_step(const std::string& path, std::chrono::millisec
   return connection->execute_patiently("BEGIN IMMEDIATE; ROLLBACK");
 }
 
+/// An older schema, in a file that may be written, is brought up to date first: the reader knows the current one alone.
+Status migrate_before_reading(const std::string& path, std::chrono::milliseconds busy_limit) {
+  if (access(target_of(path).c_str(), W_OK) != 0 || can_be_immutable(path)) return {};
+  {
+    // What is no database, holds nothing yet or is not ours is the reader's to tell.
+    const auto connection = Connection::open(path, {.is_read_only = true, .busy_limit = busy_limit});
+    const auto version = connection ? schema_version(**connection) : Result<int>(0);
+    const auto application_id = connection ? (*connection)->integer("PRAGMA application_id") : std::optional<std::int64_t>();
+    if (!version || *version == 0 || *version >= builtin_schema().version || !application_id || *application_id != kApplicationId)
+      return {};
+  }
+  KW_TRY(const std::unique_ptr<Connection> connection, Connection::open(path, {.busy_limit = busy_limit}));
+  return prepare_schema(*connection, builtin_schema());
+}
+
 Result<ReadOnlyConnection> open_for_reading(const std::string& path, int busy_timeout_ms) {
   const bool is_immutable = can_be_immutable(path);
   const std::chrono::milliseconds busy_limit(busy_timeout_ms);
@@ -183,6 +198,7 @@ Result<ReadOnlyConnection> open_for_reading(const std::string& path, int busy_ti
 Result<std::unique_ptr<Connection>> open_connection(const std::string& path, const OpenOptions& options) {
   KW_TRY_VOID(check_path(path, options));
   if (!options.is_read_only) return open_for_writing(path, options);
+  if (options.migrates) KW_TRY_VOID(migrate_before_reading(path, std::chrono::milliseconds(options.busy_timeout_ms)));
   KW_TRY(ReadOnlyConnection opened, open_for_reading(path, options.busy_timeout_ms));
   return std::move(opened.connection);
 }

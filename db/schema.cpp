@@ -7,7 +7,7 @@
 namespace kw::db {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 struct FileState {
   int version = 0;
@@ -87,7 +87,8 @@ Status migrate_once(Connection& connection, const SchemaSet& schema) {
 }  // namespace
 
 const SchemaSet& builtin_schema() {
-  static const SchemaSet schema{kSchemaVersion, embedded_sql("schema.sql"), {}};
+  static const SchemaSet schema{
+      kSchemaVersion, embedded_sql("schema.sql"), {{1, "0002_baseline.sql", embedded_sql("migrations/0002_baseline.sql")}}};
   return schema;
 }
 

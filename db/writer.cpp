@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "db/content.h"
+#include "db/natural_keys.h"
 #include "generator/base/hash.h"
 
 namespace kw::db {
@@ -22,15 +23,6 @@ std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
   return std::string(text, end);
-}
-
-/// Row id by its natural key; inserted when it is not there.
-template <typename... Values>
-Result<std::int64_t> id_of(Connection& connection, const std::string& select, const std::string& insert, const Values&... values) {
-  KW_TRY(const auto found, connection.integer(select, values...));
-  if (found) return *found;
-  KW_TRY_VOID(connection.run(insert, values...));
-  return connection.last_insert_id();
 }
 
 /// A text on its way into `source_text` or `blob`; compressed unless it is there already.
@@ -87,45 +79,20 @@ OptionalText hash_of(const std::optional<PendingContent>& content) {
   return content ? OptionalText(content->content.hash) : OptionalText();
 }
 
-Result<std::int64_t> op_id_of(Connection& connection, const OpRow& op) {
-  KW_TRY(const auto stored_text, connection.text("SELECT canonical_text FROM op WHERE identity = ?", op.identity));
-  if (stored_text && *stored_text != op.canonical_text) {
-    return fail(
-        Stage::kDatabase, Code::kBadInput,
-        fmt::format("{}: op {} is stored with another canonical program than the one of {}", connection.path(), op.identity, op.name));
-  }
-  if (!stored_text)
-    KW_TRY_VOID(connection.run("INSERT INTO op (identity, canonical_text, spec_json) VALUES (?, ?, ?)", op.identity, op.canonical_text,
-                               op.spec_json));
-  KW_TRY(const auto op_id, connection.integer("SELECT op_id FROM op WHERE identity = ?", op.identity));
-  if (!op.name.empty()) {
-    KW_TRY_VOID(connection.run("INSERT INTO op_alias (op_id, name) VALUES (?, ?) ON CONFLICT DO NOTHING", *op_id, op.name));
-  }
-  return *op_id;
-}
-
 struct GroupIds {
   std::int64_t problem = 0, device = 0, toolchain = 0, protocol = 0;
 };
 
 Result<GroupIds> group_ids_of(Connection& connection, const TrialKey& key) {
   GroupIds ids;
-  KW_TRY(const std::int64_t op_id, op_id_of(connection, key.op));
-  KW_TRY(ids.problem, id_of(connection, "SELECT problem_id FROM problem WHERE op_id = ? AND dims_text = ?",
-                            "INSERT INTO problem (op_id, dims_text) VALUES (?, ?)", op_id, key.problem.dims_text));
-  const DeviceRow& device = key.device;
-  KW_TRY(
-      ids.device,
-      id_of(connection, "SELECT device_id FROM device WHERE uuid = ? AND model = ? AND num_sms = ? AND l2_bytes = ? AND memory_bytes = ?",
-            "INSERT INTO device (uuid, model, num_sms, l2_bytes, memory_bytes) VALUES (?, ?, ?, ?, ?)", device.uuid, device.model,
-            device.num_sms, device.l2_bytes, device.memory_bytes));
+  KW_TRY(ids.problem, problem_id_of(connection, key.op, key.problem));
+  KW_TRY(ids.device, device_id_of(connection, key.device));
   const ToolchainRow& toolchain = key.toolchain;
   KW_TRY(ids.toolchain,
          id_of(connection, "SELECT toolchain_id FROM toolchain WHERE nvrtc = ? AND nvrtc_major = ? AND driver = ? AND generator = ?",
                "INSERT INTO toolchain (nvrtc, nvrtc_major, driver, generator) VALUES (?, ?, ?, ?)", toolchain.nvrtc, toolchain.nvrtc_major,
                toolchain.driver, toolchain.generator));
-  KW_TRY(ids.protocol, id_of(connection, "SELECT protocol_id FROM protocol WHERE name = ? AND json = ?",
-                             "INSERT INTO protocol (name, json) VALUES (?, ?)", key.protocol.name, key.protocol.json));
+  KW_TRY(ids.protocol, protocol_id_of(connection, key.protocol));
   return ids;
 }
 

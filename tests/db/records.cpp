@@ -70,6 +70,25 @@ TrialKey group_of(const TrialRecord& record) {
   return key;
 }
 
+BaselineRecord make_baseline(double median_us) {
+  const TrialKey group = group_of(make_record(1));
+  BaselineRecord record;
+  record.key = {group.op, group.problem, group.device, group.protocol, group.toolchain.driver, "cublaslt", "13.0.2"};
+  record.row.algorithm = "algo 66, tile 20, stages 36";
+  record.row.num_tried = 32;
+  record.row.num_right = 30;
+  record.row.samples_us = {median_us, median_us * 1.01, 0.1 + 0.2};
+  record.row.median_us = median_us;
+  record.row.p10_us = median_us * 0.99;
+  record.row.p90_us = median_us * 1.02;
+  record.row.max_error_over_bound = 0.125;
+  record.row.relative_norm_error = 2e-4;
+  record.row.state_json = R"({"sm_clock_mhz":1755})";
+  record.row.session = "kernelwright tune --baseline cublaslt x.op.toml";
+  record.unix_time_s = 1700000000;
+  return record;
+}
+
 std::unique_ptr<Database> open_or_throw(const std::string& path, OpenOptions options) {
   auto database = Database::open(path, options);
   if (!database) throw std::runtime_error(to_text(database.error()) + " | " + database.error().detail);

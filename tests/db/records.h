@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "db/baseline.h"
 #include "db/database.h"
 
 namespace kw::db::test {
@@ -27,6 +28,9 @@ class TemporaryFolder {
 TrialRecord make_record(int number, double median_us = 12.5);
 /// The same with no variant: the group that it belongs to.
 TrialKey group_of(const TrialRecord& record);
+
+/// A baseline of the same group, with every field filled.
+BaselineRecord make_baseline(double median_us = 11.5);
 
 std::unique_ptr<Database> open_or_throw(const std::string& path, OpenOptions options = {});
 std::int64_t record_or_throw(Database& database, const TrialRecord& record);

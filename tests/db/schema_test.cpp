@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/schema.h"
 
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tests/catch.h"
@@ -114,6 +118,65 @@ TEST_CASE("a newer schema is refused by number and not touched") {
     CHECK(error.find("schema version 99 is newer") != std::string::npos);
   }
   CHECK(*schema_version(*connect(path)) == 99);
+}
+
+namespace {
+
+/// The file that tests/db/version_1.sql is the dump of.
+std::string version_1_file(const TemporaryFolder& folder) {
+  const std::string path = folder.file("version_1.db");
+  std::ostringstream sql;
+  sql << std::ifstream(KW_SOURCE_DIR "/tests/db/version_1.sql").rdbuf();
+  const Status made = connect(path)->execute(sql.str());
+  if (!made) FAIL(to_text(made.error()) + made.error().detail);
+  return path;
+}
+
+/// Names and texts of all tables, indexes and views; comments and layout do not count.
+std::string schema_of(Connection& connection) {
+  std::string all;
+  REQUIRE(connection.each("SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY type, name", [&all](const Statement& row) {
+    for (const char letter : row.text(0) + " " + row.text(1) + " " + row.text(2) + "\n")
+      if (letter != ' ' && letter != '"') all += letter;
+    return Status();
+  }));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a database of version 1 keeps its rows, takes baselines, and has the schema of a new one") {
+  const TemporaryFolder folder;
+  const std::string path = version_1_file(folder);
+  const auto database = open_or_throw(path);
+  CHECK(database->info()->schema_version == builtin_schema().version);
+  CHECK(database->check()->empty());
+  CHECK(database->info()->num_trials == 3);
+  const TrialRecord record = make_record(1, 12.5);
+  const auto found = database->find_trial(record.key);
+  REQUIRE((found && *found));
+  CHECK((*found)->trial.median_us == 12.5);
+  CHECK((*found)->binary.cubin == record.binary.cubin);
+  CHECK(database->winner(group_of(record))->value().key.variant.id == record.key.variant.id);
+  CHECK(database->duels_of((*found)->id)->size() == 1);
+  CHECK(database->refusals_of(group_of(record))->size() == 1);
+  CHECK(database->record_baseline(make_baseline()));
+  CHECK(database->check()->empty());
+  open_or_throw(folder.file("new.db"));
+  CHECK(schema_of(*connect(path)) == schema_of(*connect(folder.file("new.db"))));
+}
+
+TEST_CASE("a reader of an older schema migrates it only when it was told to and may write") {
+  const TemporaryFolder folder;
+  const std::string path = version_1_file(folder);
+  CHECK(open_error(path, {.is_read_only = true}).find("schema version 1 is older than 2") != std::string::npos);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  if (access(path.c_str(), W_OK) != 0)  // root may write whatever the permissions say
+    CHECK(open_error(path, {.is_read_only = true, .migrates = true}).find("schema version 1 is older than 2") != std::string::npos);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  CHECK(*schema_version(*connect(path)) == 1);
+  CHECK(open_or_throw(path, {.is_read_only = true, .migrates = true})->info()->num_trials == 3);
+  CHECK(*schema_version(*connect(path)) == 2);
 }
 
 TEST_CASE("the built-in schema knows a way to its version from every earlier one") {

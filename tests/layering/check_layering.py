@@ -21,6 +21,7 @@ DOORS = [
     (r"zstd\.h", ["db"]),
     (r"cuda\.h", ["tests/tuner/device", "tests/simulator/kernels", "tests/simulator/mutation"]),  # our own declarations against the toolkit's, where it is
     (r"(cuda_fp16|cuda_bf16|cuda_fp8|cuda_runtime)\.h", ["tests/simulator/kernels", "tests/simulator/mutation"]),  # texts of kernels, compiled by hand
+    (r"cublasLt\.h", ["tests/tuner/device"]),  # the same
     (r"(nvrtc|nvml|cuda_runtime_api)\.h", []),
     (r"dlfcn\.h", ["tuner/device", "tuner/compile", "tests"]),
 ]

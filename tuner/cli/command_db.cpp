@@ -41,14 +41,15 @@ int print_info(const std::string& path, const db::DatabaseInfo& info, bool is_js
                                       {"variants", info.num_variants},
                                       {"trials", info.num_trials},
                                       {"binaries", info.num_binaries},
+                                      {"baselines", info.num_baselines},
                                       {"file_bytes", info.file_bytes},
                                       {"journal_mode", info.journal_mode}}
                            .dump(2));
     return 0;
   }
-  fmt::print("{}: schema {}, journal {}, {:.1f} MB\n  {} ops, {} problems, {} variants, {} trials, {} binaries\n", path,
+  fmt::print("{}: schema {}, journal {}, {:.1f} MB\n  {} ops, {} problems, {} variants, {} trials, {} binaries, {} baselines\n", path,
              info.schema_version, info.journal_mode, static_cast<double>(info.file_bytes) * 1e-6, info.num_ops, info.num_problems,
-             info.num_variants, info.num_trials, info.num_binaries);
+             info.num_variants, info.num_trials, info.num_binaries, info.num_baselines);
   return 0;
 }
 
@@ -84,7 +85,8 @@ Result<int> run_db(const Invocation& invocation) {
   // The other side is opened first: a mistake in its name must not leave a new database behind.
   if (needs_other)
     KW_TRY_VOID(db::Database::open(parsed.text("other"), {.is_read_only = true, .creates = false, .busy_timeout_ms = 20000}));
-  auto opened = db::Database::open(path, {.is_read_only = !writes, .creates = action == "merge", .busy_timeout_ms = 20000});
+  auto opened = db::Database::open(
+      path, {.is_read_only = !writes, .creates = action == "merge", .migrates = action == "info", .busy_timeout_ms = 20000});
   if (action == "check" && is_empty_file(opened, path))
     return print_lines({}, path + ": clean, and empty: nothing was ever stored in it", is_json);
   KW_TRY(const auto database, std::move(opened));

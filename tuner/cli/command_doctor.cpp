@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/command.h"
+#include "tuner/device/baseline_job.h"
 
 namespace kw::tuner {
 namespace po = boost::program_options;
@@ -44,6 +45,13 @@ Result<int> run_doctor(const Invocation& invocation) {
         fmt::format("GPU       none: {}\n          kernels can be generated, compiled and ranked, not measured\n", devices.error().message);
     out["devices"] = nlohmann::json::array();
     out["device_error"] = devices.error().message;
+  }
+  if (const auto library = find_cublaslt(invocation.executable)) {
+    text += fmt::format("cuBLASLt  {} from the {}: {}\n", library->version, library->origin, library->path);
+    out["cublaslt"] = {{"version", library->version}, {"origin", library->origin}, {"path", library->path}};
+  } else {
+    text += fmt::format("cuBLASLt  missing, needed for tune --baseline cublaslt alone: {}\n", library.error().message);
+    out["cublaslt"] = {{"error", library.error().message}};
   }
   const std::string path = database_path(invocation, parsed);
   if (const auto database = db::Database::open(path, {.is_read_only = true, .creates = false, .busy_timeout_ms = 2000})) {

@@ -6,6 +6,7 @@
 
 #include "generator/plan/fusion_group.h"
 #include "tuner/cli/command.h"
+#include "tuner/session/measured_here.h"
 #include "tuner/session/ranked_problem.h"
 #include "tuner/session/roofline.h"
 
@@ -78,6 +79,22 @@ void add_space(const RankedProblem& space, nlohmann::json& out) {
          {"predicted_us", space.ranked[i].ranked.prediction.time_us}});
 }
 
+/// Only where a library was timed too: explain is about what would be made, query about what was.
+void print_measured(const MeasuredHere& measured) {
+  if (measured.baselines.empty()) return;
+  fmt::print("\nmeasured on {}\n", measured.record.key.device.model);
+  for (const BaselineRatio& baseline : measured.baselines)
+    fmt::print("  {:.2f} us by {}, {}\n", measured.record.trial.median_us, measured.record.key.variant.id, baseline.to_text());
+}
+
+void add_measured(const MeasuredHere& measured, nlohmann::json& out) {
+  if (measured.baselines.empty()) return;
+  out["measured"] = {{"variant", measured.record.key.variant.id},
+                     {"device", measured.record.key.device.model},
+                     {"median_us", measured.record.trial.median_us}};
+  for (const BaselineRatio& baseline : measured.baselines) out["measured"]["baselines"].push_back(to_json(baseline));
+}
+
 std::string plan_text(const std::vector<generator::FusionGroup>& groups) {
   std::string text;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -98,6 +115,8 @@ Result<int> run_explain(const Invocation& invocation) {
   po::options_description described("options");
   add_service_options(described);
   described.add_options()("set", po::value<std::vector<std::string>>(), "dims of the problem: M=1024,N=4096");
+  described.add_options()("device-model", po::value<std::string>(),
+                          "compare with what was measured on this device model (default: this machine's)");
   described.add_options()("stop-after", po::value<std::string>(),
                           "print one step's value and stop: check, canonical, plan or rank (default: rank, all of it)");
   described.add_options()("json", po::bool_switch(), "as JSON");
@@ -126,12 +145,15 @@ Result<int> run_explain(const Invocation& invocation) {
     const Result<RankedProblem> space = groups ? rank_problem(*spec, *services, problem) : Result<RankedProblem>(fail(groups.error()));
     if (!space && space.error().code != Code::kNotSupported) return fail(space.error());
     has_kernels = has_kernels && space.has_value();
+    const auto measured = measured_here(*spec, problem, parsed.text("device-model"), spec->program->tune.is_warm_l2, *services);
+    if (!measured) fmt::print(stderr, "what was measured is not shown: {}\n", kw::to_text(measured.error()));
     if (parsed.flag("json")) {
       all.push_back(to_json(*spec, problem, work, roofline));
       if (space)
         add_space(*space, all.back());
       else
         all.back()["no_kernel"] = kw::to_text(space.error());
+      if (measured && *measured) add_measured(**measured, all.back());
       continue;
     }
     fmt::print("\n== {} ==\n", problem.to_text());
@@ -141,6 +163,7 @@ Result<int> run_explain(const Invocation& invocation) {
       print_space(*space);
     else
       fmt::print("  no kernel yet: {}\n", kw::to_text(space.error()));
+    if (measured && *measured) print_measured(**measured);
   }
   if (parsed.flag("json")) fmt::print("{}\n", all.dump(2));
   return has_kernels ? 0 : 1;

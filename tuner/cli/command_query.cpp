@@ -110,6 +110,7 @@ nlohmann::json to_json(const QueryAnswer& answer) {
   if (answer.modelled_us > 0) out["modelled_us_here"] = answer.modelled_us;
   if (answer.roofline_here) out["roofline_bound_us_here"] = answer.roofline_here->bound_us;
   out["record"] = answer.record->id;
+  for (const BaselineRatio& baseline : answer.baselines) out["baselines"].push_back(to_json(baseline));
   if (answer.roofline && answer.time_us > 0) {
     out["tflops"] = answer.roofline->flops / answer.time_us * 1e-6;
     out["roofline_share"] = answer.roofline->bound_us / answer.time_us;
@@ -141,6 +142,10 @@ void print(const QueryAnswer& answer) {
                kw::to_text(answer.record->trial.verify_level), answer.record->trial.max_error_over_bound,
                answer.record->trial.relative_norm_error);
   }
+  for (const BaselineRatio& baseline : answer.baselines)
+    fmt::print("  baseline {}{}: {:.2f} us (p10 {:.2f}, p90 {:.2f}), version {}, {}\n", baseline.to_text(), place,
+               baseline.record.row.median_us, baseline.record.row.p10_us, baseline.record.row.p90_us, baseline.record.key.library_version,
+               baseline.record.row.algorithm);
   if (answer.roofline && answer.time_us > 0)
     fmt::print("  roofline {:.1f} % of the bound of {:.2f} us{} ({} bound)\n", 100 * answer.roofline->bound_us / answer.time_us,
                answer.roofline->bound_us, place, bound_name(*answer.roofline));

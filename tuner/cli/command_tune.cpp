@@ -21,6 +21,29 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+nlohmann::json baseline_json(const ProblemSummary& summary) {
+  const BaselineSummary& baseline = *summary.baseline;
+  nlohmann::json out = {{"is_reused", baseline.is_reused}, {"note", baseline.note}};
+  if (!baseline.record) return out;
+  out["library"] = baseline.record->key.library;
+  out["median_us"] = baseline.record->row.median_us;
+  if (summary.winner && !summary.is_predicted) out.update(to_json(ratio_of(*baseline.record, summary.winner->trial.median_us)));
+  return out;
+}
+
+void print_baseline(const ProblemSummary& summary) {
+  const BaselineSummary& baseline = *summary.baseline;
+  if (baseline.record) {
+    const db::BaselineRow& row = baseline.record->row;
+    const std::string ratio = summary.winner && !summary.is_predicted
+                                  ? ratio_of(*baseline.record, summary.winner->trial.median_us).to_text()
+                                  : fmt::format("{} (best of {})", baseline.record->key.library, row.num_tried);
+    fmt::print("  baseline: {}  {:.2f} us (p10 {:.2f}, p90 {:.2f}), version {}{}\n", ratio, row.median_us, row.p10_us, row.p90_us,
+               baseline.record->key.library_version, baseline.is_reused ? ", timed by an earlier run" : "");
+  }
+  if (!baseline.note.empty()) fmt::print("  {}\n", baseline.note);
+}
+
 nlohmann::json to_json(const LoadedSpec& spec, const ProblemSummary& summary) {
   nlohmann::json by_status = nlohmann::json::object();
   for (const auto& [status, count] : summary.num_by_status) by_status[std::string(kw::to_text(status))] = count;
@@ -46,6 +69,7 @@ nlohmann::json to_json(const LoadedSpec& spec, const ProblemSummary& summary) {
                      {"verify_level", kw::to_text(summary.winner->trial.verify_level)},
                      {"registers", summary.winner->binary.registers}};
   }
+  if (summary.baseline) out["baseline"] = baseline_json(summary);
   return out;
 }
 
@@ -71,6 +95,7 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
     fmt::print("  winner: {}  {:.2f} us (p10 {:.2f}, p90 {:.2f}), verified on the device\n", summary.winner->key.variant.id,
                summary.winner->trial.median_us, summary.winner->trial.p10_us, summary.winner->trial.p90_us);
   }
+  if (summary.baseline) print_baseline(summary);
 }
 
 Result<TuneOptions> tune_options(const ParsedOptions& parsed, bool has_device) {
@@ -79,6 +104,9 @@ Result<TuneOptions> tune_options(const ParsedOptions& parsed, bool has_device) {
   options.retunes = parsed.flag("retune");
   options.is_warm_l2 = parsed.flag("warm");
   options.simulates = !parsed.flag("no-simulation");
+  if (parsed.has("baseline") && parsed.text("baseline") != kCublasLt)
+    return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("--baseline {}: unknown; one of {}", parsed.text("baseline"), kCublasLt));
+  options.times_cublaslt = parsed.has("baseline");
   const auto kind = search_kind_from_text(parsed.text("search", "halving"));
   if (!kind)
     return fail(Stage::kCommandLine, Code::kBadInput,
@@ -103,6 +131,8 @@ Result<int> run_tune(const Invocation& invocation) {
   described.add_options()("retune", po::bool_switch(), "measure again what has rows already");
   described.add_options()("no-simulation", po::bool_switch(), "without a GPU: do not run the kernels on the simulator");
   described.add_options()("warm", po::bool_switch(), "keep the inputs in L2 while timing (default: cold)");
+  described.add_options()("baseline", po::value<std::string>(),
+                          "cublaslt: time the library for the same work too, where it has a fused epilogue for it");
   described.add_options()("json", po::bool_switch(), "result as JSON");
   KW_TRY(const ParsedOptions parsed, parse_options(invocation, "tune", std::move(described), {"spec..."}));
   if (parsed.is_help) return 0;

@@ -21,7 +21,9 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> list = {
       {"generate", "SPEC [--arch sm_80] [--set M=1024,...] [--limit N] [-o DIR]", "Writes variants as .cu files and a manifest.",
        run_generate},
-      {"tune", "SPEC... [--db F] [--set M=..] [--budget 60s] [--search halving|exhaustive|random] [--device auto|cuda:0|none]",
+      {"tune",
+       "SPEC... [--db F] [--set M=..] [--budget 60s] [--search halving|exhaustive|random] [--device auto|cuda:0|none] "
+       "[--baseline cublaslt]",
        "Generates, compiles, verifies and times variants; keeps every result.", run_tune},
       {"verify", "SPEC... [--set M=..] [--variants N] [--seed S]",
        "Compiles random legal variants and checks each on the device, without timing.", run_verify},

@@ -2,12 +2,12 @@
 // loads the library to ask its version and targets. KERNELWRIGHT_HIDE_TOOLKIT=1 skips the toolkit (a test build that must do without).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "tuner/compile/compiler.h"
+#include "tuner/compile/library_places.h"
 #include "tuner/compile/nvrtc_probe.h"
 
 namespace kw::tuner {
@@ -15,50 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 /// A place to look: a file, or a folder that may hold libnvrtc.so.*.
 struct Place {
   std::string path, origin;
 };
-
-/// "libnvrtc.so.13" in this folder: the highest version; alternatives built for other hosts ("libnvrtc.alt.so") are not taken.
-std::string library_in(const fs::path& folder) {
-  std::error_code ignored;
-  std::vector<std::pair<int, std::string>> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("libnvrtc.so"))
-      found.emplace_back(name == "libnvrtc.so" ? 0 : std::atoi(name.c_str() + 12), entry.path().string());
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  return found.empty() ? "" : found.front().second;
-}
-
-/// Newest first: "cuda-13.0" before "cuda-12.9"; "cuda" itself is what the machine's owner chose and comes before all.
-std::vector<std::string> toolkit_folders() {
-  std::vector<std::string> roots;
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const std::string root = environment(name); !root.empty()) roots.push_back(root);
-  }
-  roots.push_back("/usr/local/cuda");
-  std::error_code ignored;
-  std::vector<std::string> versions;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/usr/local", ignored)) {
-    if (entry.path().filename().string().starts_with("cuda-")) versions.push_back(entry.path().string());
-  }
-  std::sort(versions.rbegin(), versions.rend());
-  roots.insert(roots.end(), versions.begin(), versions.end());
-  std::vector<std::string> folders;
-  for (const std::string& root : roots) {
-    for (const char* sub : {"/lib64", "/targets/x86_64-linux/lib"}) folders.push_back(root + sub);
-  }
-  return folders;
-}
 
 /// <data folder>/kernelwright/nvrtc/<version>/..., newest version first. The wheel keeps its libraries some folders down.
 std::vector<std::string> wheel_folders() {
@@ -113,7 +73,7 @@ Result<NvrtcInfo> find_nvrtc() {
     std::error_code ignored;
     std::string path = place.path;
     const bool is_bare_name = path.find('/') == std::string::npos;
-    if (!is_bare_name && fs::is_directory(path, ignored)) path = library_in(path);
+    if (!is_bare_name && fs::is_directory(path, ignored)) path = newest_library_in(path, "libnvrtc.so", 0);
     looked += fmt::format("{}{}", looked.empty() ? "" : ", ", place.path);
     if (path.empty() || (!is_bare_name && !fs::exists(path, ignored))) continue;
     Result<NvrtcInfo> info = ask(path, place.origin);

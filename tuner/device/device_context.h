@@ -36,3 +36,8 @@ CudaFault as_fault(const Error& error);
   if (!KW_CONCAT(kw_device_, __LINE__))                                                                            \
     return tl::unexpected<::kw::tuner::CudaFault>(::kw::tuner::as_fault(KW_CONCAT(kw_device_, __LINE__).error())); \
   declaration = std::move(*KW_CONCAT(kw_device_, __LINE__))
+#define KW_DEVICE_TRY_VOID(expression)                                                                                     \
+  do {                                                                                                                     \
+    auto kw_device_status = (expression);                                                                                  \
+    if (!kw_device_status) return tl::unexpected<::kw::tuner::CudaFault>(::kw::tuner::as_fault(kw_device_status.error())); \
+  } while (false)

@@ -1,22 +1,18 @@
-// The device's side of timing (protocol v1): warm-up, then rounds of replays of one CUDA Graph whose launches rotate over the input
-// sets, between two events, and a check of what these launches wrote. A duel alternates two such graphs. See device_tasks.h.
-// SPDX-License-Identifier: Apache-2.0
+// The device's side of timing kernels (protocol v1): buffers, launches over the input sets, the rounds of timed_graph.h, and a check of
+// what these launches wrote. A duel alternates two such graphs. See device_tasks.h. SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tuner/device/device_tasks.h"
-#include "tuner/device/launch_graph.h"
+#include "tuner/device/timed_graph.h"
 #include "tuner/measure/statistics.h"
 
 namespace kw::tuner {
 namespace {
 
-constexpr int kMaxLaunchesPerGraph = 4096;
-constexpr double kFirstWarmupMs = 5;  // before the first estimate: an idle GPU runs at a low clock
-constexpr int kDuelRoundFactor = 2;   // a duel has more rounds than a measurement: its interval decides
+constexpr int kDuelRoundFactor = 2;  // a duel has more rounds than a measurement: its interval decides
 
 /// Enough sets that the inputs of one turn exceed the factor times L2.
 std::size_t count_input_sets(const DeviceContext& device, const std::vector<TensorStorage>& tensors, const Protocol& protocol) {
@@ -28,38 +24,13 @@ std::size_t count_input_sets(const DeviceContext& device, const std::vector<Tens
   return std::clamp<std::size_t>(num_sets, 1, static_cast<std::size_t>(std::max(1, protocol.max_input_sets)));
 }
 
-/// A kernel ready to be timed: its buffers, its graph, and about how long a replay takes.
+/// A kernel ready to be timed: its buffers and its graph.
 struct TimedKernel {
   std::shared_ptr<LoadedModule> module;
   WrittenBuffers written;
   std::vector<std::vector<EvaluatedLaunch>> sets;
-  std::unique_ptr<LaunchGraph> graph;
-  double replay_ms = 0;
+  TimedGraph timed;
 };
-
-CudaResult<double> time_replays(const LaunchGraph& graph, const Stopwatch& watch, int num_replays) {
-  KW_CUDA_TRY_VOID(watch.begin());
-  for (int replay = 0; replay < num_replays; ++replay) KW_CUDA_TRY_VOID(graph.replay());
-  KW_CUDA_TRY_VOID(watch.end());
-  KW_CUDA_TRY(const double elapsed_ms, watch.elapsed_ms());
-  return elapsed_ms / num_replays;
-}
-
-int replays_for(double wanted_ms, double replay_ms) {
-  return static_cast<int>(std::clamp(std::ceil(wanted_ms / std::max(replay_ms, 1e-6)), 1.0, 1e6));
-}
-
-/// Replays until `wanted_ms` of device time are spent; refreshes the estimate.
-CudaResult<void> warm_up(TimedKernel& kernel, const Stopwatch& watch, double wanted_ms) {
-  for (double spent_ms = 0; spent_ms < wanted_ms;) {
-    // In steps: the estimate from a cold clock is too long by a factor, the rest of the warm-up would be short of launches.
-    const int num_replays = std::min(replays_for((wanted_ms - spent_ms) / 2, kernel.replay_ms), replays_for(wanted_ms, kernel.replay_ms));
-    KW_CUDA_TRY(kernel.replay_ms, time_replays(*kernel.graph, watch, num_replays));
-    if (kernel.replay_ms <= 0) break;  // an empty graph
-    spent_ms += kernel.replay_ms * num_replays;
-  }
-  return {};
-}
 
 /// `outputs_of`: write to the outputs of that kernel. Where buffers lie in DRAM moves a time by half a percent (seen on an H200), so
 /// the two sides of a duel write to the same ones.
@@ -81,38 +52,12 @@ CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& j
   if (!kernel.sets.empty()) std::rotate(kernel.sets.begin(), kernel.sets.begin() + 1, kernel.sets.end());
   if (kernel.sets.empty() || kernel.sets.front().empty())
     return tl::unexpected<CudaFault>(CudaFault{-2, "nothing to time: every grid of this problem is empty"});
-  const int num_sets = static_cast<int>(kernel.sets.size());
-  // The first launch sets attributes and loads lazily: neither may happen inside a capture.
-  for (const EvaluatedLaunch& launch : kernel.sets.front()) KW_CUDA_TRY_VOID(kernel.module->launch(launch, device.stream));
-  KW_CUDA(device.driver, "first launch", device.driver.stream_synchronize(device.stream));
-  KW_CUDA_TRY(kernel.graph, LaunchGraph::capture(device, *kernel.module, kernel.sets, num_sets));
-  KW_CUDA_TRY(kernel.replay_ms, time_replays(*kernel.graph, watch, 1));
-  KW_CUDA_TRY_VOID(warm_up(kernel, watch, std::min(kFirstWarmupMs, protocol.warmup_ms)));
-  // The final graph: whole turns over the sets, at least min_graph_ms long.
-  const double turn_ms = std::max(kernel.replay_ms, 1e-6);
-  const int max_turns = std::max(1, kMaxLaunchesPerGraph / num_sets);
-  const int num_turns = std::clamp(static_cast<int>(std::ceil(std::min(protocol.min_graph_ms / turn_ms, 1e6))), 1, max_turns);
-  if (num_turns > 1) {
-    KW_CUDA_TRY(kernel.graph, LaunchGraph::capture(device, *kernel.module, kernel.sets, num_turns * num_sets));
-    kernel.replay_ms = turn_ms * num_turns;
-  }
+  const auto enqueue = [&](std::size_t set) -> CudaResult<void> {
+    for (const EvaluatedLaunch& launch : kernel.sets[set]) KW_CUDA_TRY_VOID(kernel.module->launch(launch, device.stream));
+    return {};
+  };
+  KW_CUDA_TRY(kernel.timed, make_timed_graph(device, enqueue, kernel.sets.size(), protocol, watch));
   return kernel;
-}
-
-double per_launch_us(const TimedKernel& kernel, double replay_ms) { return replay_ms * 1e3 / kernel.graph->num_launches(); }
-
-/// One round: enough replays for round_ms. NVML is read while they run; `state` only when it is asked for.
-CudaResult<double> run_round(DeviceContext& device, TimedKernel& kernel, const Stopwatch& watch, const Protocol& protocol,
-                             std::uint64_t& reasons, DeviceState* state) {
-  const int num_replays = replays_for(protocol.round_ms, kernel.replay_ms);
-  KW_CUDA_TRY_VOID(watch.begin());
-  for (int replay = 0; replay < num_replays; ++replay) KW_CUDA_TRY_VOID(kernel.graph->replay());
-  KW_CUDA_TRY_VOID(watch.end());
-  reasons |= device.state.throttle_reasons();
-  if (state != nullptr) *state = device.state.read();
-  KW_CUDA_TRY(const double elapsed_ms, watch.elapsed_ms());
-  kernel.replay_ms = elapsed_ms / num_replays;
-  return per_launch_us(kernel, kernel.replay_ms);
 }
 
 /// What is wrong with the results of the launches that were timed; empty: nothing. A kernel that is right when it is checked and leaves
@@ -127,11 +72,14 @@ CudaResult<std::string> check_timed_launches(DeviceTasks& tasks, const TimedKern
   if (updates_in_place) {  // the graph would do so many times
     for (const EvaluatedLaunch& launch : kernel.sets.back()) KW_CUDA_TRY_VOID(kernel.module->launch(launch, tasks.device.stream));
   } else {
-    KW_CUDA_TRY_VOID(kernel.graph->replay());
+    KW_CUDA_TRY_VOID(kernel.timed.graph->replay());
   }
   KW_CUDA(driver, "launches after the rounds", driver.stream_synchronize(tasks.device.stream));
-  KW_CUDA_TRY(const OutputVerdict verdict, compare_outputs(tasks, nullptr, kernel.written, tasks.measure_inputs, tensors, samples));
-  return verdict.error;
+  const OutputOf output = [&](const TensorStorage& tensor) -> const GuardedBuffer& {
+    return output_buffer(kernel.written, tasks.measure_inputs, tensor);
+  };
+  KW_CUDA_TRY(const VerifyOutcome outcome, judge_outputs(tasks, tensors, samples, output, output));
+  return outcome.error;
 }
 
 }  // namespace
@@ -148,23 +96,7 @@ CudaResult<MeasureOutcome> measure_on_device(DeviceTasks& tasks, const KernelJob
   KW_CUDA_TRY_VOID(prepare_measure(tasks, job, fills, protocol));
   KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
   KW_CUDA_TRY(TimedKernel kernel, make_timed_kernel(tasks, job, tensors, protocol, *watch));
-  KW_CUDA_TRY_VOID(warm_up(kernel, *watch, protocol.warmup_ms));
-
-  MeasureOutcome outcome;
-  outcome.launches_per_graph = kernel.graph->num_launches();
-  outcome.num_input_sets = static_cast<int>(kernel.sets.size());
-  std::uint64_t reasons = 0;
-  for (int round = 0; round < protocol.num_rounds; ++round) {
-    DeviceState* const state = round == 0 ? &outcome.before : round == protocol.num_rounds - 1 ? &outcome.after : nullptr;
-    KW_CUDA_TRY(const double sample_us, run_round(device, kernel, *watch, protocol, reasons, state));
-    if (round > 0 || protocol.num_rounds == 1) outcome.samples_us.push_back(sample_us);
-  }
-  outcome.after.throttle_reasons |= reasons;
-  outcome.dirty_reason = disturbance(outcome.before, outcome.after, reasons);
-  outcome.is_dirty = !outcome.dirty_reason.empty();
-  outcome.median_us = median(outcome.samples_us);
-  outcome.p10_us = percentile(outcome.samples_us, 0.1);
-  outcome.p90_us = percentile(outcome.samples_us, 0.9);
+  KW_CUDA_TRY(MeasureOutcome outcome, time_rounds(device, kernel.timed, *watch, protocol));
   if (tasks.uses_memory_guards) {
     KW_CUDA_TRY(outcome.error, first_damage(kernel.written, nullptr, tensors));
     if (!outcome.error.empty()) outcome.status = TrialStatus::kOutOfBounds;
@@ -199,8 +131,8 @@ CudaResult<DuelOutcome> duel_on_device(DeviceTasks& tasks, const KernelJob& a, c
   KW_CUDA_TRY(const std::unique_ptr<Stopwatch> watch, Stopwatch::create(device));
   KW_CUDA_TRY(TimedKernel first, make_timed_kernel(tasks, a, tensors, protocol, *watch));
   KW_CUDA_TRY(TimedKernel second, make_timed_kernel(tasks, b, tensors, protocol, *watch, &first.written));
-  KW_CUDA_TRY_VOID(warm_up(first, *watch, protocol.warmup_ms / 2));
-  KW_CUDA_TRY_VOID(warm_up(second, *watch, protocol.warmup_ms / 2));
+  KW_CUDA_TRY_VOID(warm_up(first.timed, *watch, protocol.warmup_ms / 2));
+  KW_CUDA_TRY_VOID(warm_up(second.timed, *watch, protocol.warmup_ms / 2));
 
   DuelOutcome outcome;
   DeviceState before, after;
@@ -208,8 +140,8 @@ CudaResult<DuelOutcome> duel_on_device(DeviceTasks& tasks, const KernelJob& a, c
   std::vector<double> ratios;
   const int num_rounds = protocol.num_rounds * kDuelRoundFactor;
   for (int round = 0; round < num_rounds; ++round) {
-    KW_CUDA_TRY(const double a_us, run_round(device, first, *watch, protocol, reasons, round == 0 ? &before : nullptr));
-    KW_CUDA_TRY(const double b_us, run_round(device, second, *watch, protocol, reasons, round == num_rounds - 1 ? &after : nullptr));
+    KW_CUDA_TRY(const double a_us, run_round(device, first.timed, *watch, protocol, reasons, round == 0 ? &before : nullptr));
+    KW_CUDA_TRY(const double b_us, run_round(device, second.timed, *watch, protocol, reasons, round == num_rounds - 1 ? &after : nullptr));
     if (round == 0) continue;
     outcome.a_us.push_back(a_us);
     outcome.b_us.push_back(b_us);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -66,16 +67,14 @@ LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& writte
                            const std::vector<TensorStorage>& tensors);
 
 CudaResult<void> poison_outputs(const WrittenBuffers& written);
-/// What is wrong with an output of a launch, in words, with the figures of the comparison; empty: all outputs are right.
-struct OutputVerdict {
-  std::string error;
-  double max_error_over_bound = 0, squared_error = 0, squared_reference = 0;
-  bool is_bit_stable = true;
-};
-/// Compares what two launches on set 0 of `inputs` left: `first` by name, and the second in the output buffers; null: there was one launch.
-CudaResult<OutputVerdict> compare_outputs(DeviceTasks& tasks, const std::map<std::string, GuardedBuffer>* first,
-                                          const WrittenBuffers& written, const ProblemInputs& inputs,
-                                          const std::vector<TensorStorage>& tensors, const std::vector<OutputSamples>& samples);
+/// Where the tensor's results lie: in the first input set where it is read too.
+const GuardedBuffer& output_buffer(const WrittenBuffers& written, const ProblemInputs& inputs, const TensorStorage& tensor);
+
+/// Where the results of a launch lie, for every tensor that is written.
+using OutputOf = std::function<const GuardedBuffer&(const TensorStorage&)>;
+/// Compares the results of two launches with the reference values (the same one twice: bits are not compared).
+CudaResult<VerifyOutcome> judge_outputs(DeviceTasks& tasks, const std::vector<TensorStorage>& tensors,
+                                        const std::vector<OutputSamples>& samples, const OutputOf& first, const OutputOf& second);
 
 /// Makes the inputs of a job's problem; the slow part of a new problem, under its own time limit.
 CudaResult<void> prepare_verify(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills);

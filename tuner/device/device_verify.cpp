@@ -22,10 +22,6 @@ CudaResult<void> launch_all(LoadedModule& module, const std::vector<EvaluatedLau
   return {};
 }
 
-const GuardedBuffer& output_buffer(const WrittenBuffers& written, const ProblemInputs& inputs, const TensorStorage& tensor) {
-  return tensor.is_read() ? inputs.buffer(0, tensor.name) : written.outputs.at(tensor.name);
-}
-
 /// Passes both launches' results (one and the same after a single launch) through the staging memory to the comparison.
 CudaResult<void> compare(DeviceContext& device, HostStaging& staging, const GuardedBuffer& first, const GuardedBuffer& second,
                          OutputComparison& comparison) {
@@ -41,6 +37,17 @@ CudaResult<void> compare(DeviceContext& device, HostStaging& staging, const Guar
     comparison.add(begin, std::span(&first == &second ? two : one, count), std::span(two, count));
   }
   return {};
+}
+
+void add_comparison(const OutputComparison& comparison, VerifyOutcome& outcome, double& squared_error, double& squared_reference) {
+  outcome.max_error_over_bound = std::max(outcome.max_error_over_bound, comparison.max_error_over_bound());
+  outcome.is_bit_stable = outcome.is_bit_stable && comparison.is_bit_stable();
+  squared_error += comparison.squared_error();
+  squared_reference += comparison.squared_reference();
+  if (const std::string verdict = comparison.verdict(); !verdict.empty() && outcome.error.empty()) {
+    outcome.status = TrialStatus::kWrongResult;
+    outcome.error = verdict;
+  }
 }
 
 /// Two launches on the inputs, after one on other numbers in the same buffers; the results of the first of the two are kept aside.
@@ -119,30 +126,13 @@ CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const Ker
   return written;
 }
 
+const GuardedBuffer& output_buffer(const WrittenBuffers& written, const ProblemInputs& inputs, const TensorStorage& tensor) {
+  return tensor.is_read() ? inputs.buffer(0, tensor.name) : written.outputs.at(tensor.name);
+}
+
 CudaResult<void> poison_outputs(const WrittenBuffers& written) {
   for (const auto& [name, buffer] : written.outputs) KW_CUDA_TRY_VOID(buffer.fill(kPoisonByte));
   return {};
-}
-
-CudaResult<OutputVerdict> compare_outputs(DeviceTasks& tasks, const std::map<std::string, GuardedBuffer>* first,
-                                          const WrittenBuffers& written, const ProblemInputs& inputs,
-                                          const std::vector<TensorStorage>& tensors, const std::vector<OutputSamples>& samples) {
-  OutputVerdict verdict;
-  const OutputSamples no_samples;
-  for (const TensorStorage& tensor : tensors) {
-    if (!tensor.is_written()) continue;
-    const auto found =
-        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
-    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
-    const GuardedBuffer& second = output_buffer(written, inputs, tensor);
-    KW_CUDA_TRY_VOID(compare(tasks.device, tasks.staging, first == nullptr ? second : first->at(tensor.name), second, comparison));
-    verdict.max_error_over_bound = std::max(verdict.max_error_over_bound, comparison.max_error_over_bound());
-    verdict.is_bit_stable = verdict.is_bit_stable && comparison.is_bit_stable();
-    verdict.squared_error += comparison.squared_error();
-    verdict.squared_reference += comparison.squared_reference();
-    if (verdict.error.empty()) verdict.error = comparison.verdict();
-  }
-  return verdict;
 }
 
 CudaResult<std::string> first_damage(const WrittenBuffers& written, const ProblemInputs* inputs,
@@ -177,6 +167,24 @@ LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& writte
   return pointers;
 }
 
+CudaResult<VerifyOutcome> judge_outputs(DeviceTasks& tasks, const std::vector<TensorStorage>& tensors,
+                                        const std::vector<OutputSamples>& samples, const OutputOf& first, const OutputOf& second) {
+  VerifyOutcome outcome;
+  outcome.is_bit_stable = true;
+  double squared_error = 0, squared_reference = 0;
+  const OutputSamples no_samples;
+  for (const TensorStorage& tensor : tensors) {
+    if (!tensor.is_written()) continue;
+    const auto found =
+        std::find_if(samples.begin(), samples.end(), [&](const OutputSamples& entry) { return entry.tensor == tensor.name; });
+    OutputComparison comparison(tensor, found == samples.end() ? no_samples : *found);
+    KW_CUDA_TRY_VOID(compare(tasks.device, tasks.staging, first(tensor), second(tensor), comparison));
+    add_comparison(comparison, outcome, squared_error, squared_reference);
+  }
+  outcome.relative_norm_error = squared_reference > 0 ? std::sqrt(squared_error / squared_reference) : std::sqrt(squared_error);
+  return outcome;
+}
+
 CudaResult<void> prepare_verify(DeviceTasks& tasks, const KernelJob& job, const std::vector<InputFill>& fills) {
   KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   return tasks.verify_inputs.prepare(tensors, fills, 1);
@@ -193,8 +201,9 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
   KW_CUDA_TRY(const std::shared_ptr<LoadedModule> module, tasks.modules.get(job.cubin));
   KW_CUDA_TRY(const auto first_results, run_twice(tasks, *module, launches, written, tensors));
 
-  VerifyOutcome outcome;
   if (tasks.uses_memory_guards) {
+    VerifyOutcome outcome;
+    outcome.is_bit_stable = true;
     KW_CUDA_TRY(outcome.error, first_damage(written, &tasks.verify_inputs, tensors));
     if (!outcome.error.empty()) {
       outcome.status = TrialStatus::kOutOfBounds;
@@ -202,14 +211,9 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
       return outcome;
     }
   }
-  KW_CUDA_TRY(const OutputVerdict verdict, compare_outputs(tasks, &first_results, written, tasks.verify_inputs, tensors, samples));
-  if (!verdict.error.empty()) outcome.status = TrialStatus::kWrongResult;
-  outcome.error = verdict.error;
-  outcome.max_error_over_bound = verdict.max_error_over_bound;
-  outcome.is_bit_stable = verdict.is_bit_stable;
-  outcome.relative_norm_error =
-      verdict.squared_reference > 0 ? std::sqrt(verdict.squared_error / verdict.squared_reference) : std::sqrt(verdict.squared_error);
-  return outcome;
+  return judge_outputs(
+      tasks, tensors, samples, [&](const TensorStorage& tensor) -> const GuardedBuffer& { return first_results.at(tensor.name); },
+      [&](const TensorStorage& tensor) -> const GuardedBuffer& { return output_buffer(written, tasks.verify_inputs, tensor); });
 }
 
 }  // namespace kw::tuner

@@ -10,6 +10,7 @@
 #include "generator/base/hash.h"
 #include "tuner/compile/child_process.h"
 #include "tuner/compile/compiler.h"
+#include "tuner/device/baseline_job.h"
 #include "tuner/device/gpu_lock.h"
 #include "tuner/device/worker_messages.h"
 
@@ -101,7 +102,34 @@ class ChildGpuWorker final : public GpuWorker {
     return request(question, options_.measure_limit, duel_outcome_from_json);
   }
 
+  BaselineList list_baseline(const BaselineJob& job, const std::vector<InputFill>& inputs, const Protocol& protocol) override {
+    BaselineList list;
+    if (!prepare(job.problem, inputs, &protocol, list)) return list;
+    // The first call loads a library of hundreds of megabytes: that is no hang.
+    return request(question_about_baseline("list_baseline", job, inputs, protocol), options_.start_limit, baseline_list_from_json);
+  }
+
+  BaselineOutcome time_baseline(const BaselineJob& job, const BaselineAlgorithm& algorithm, const std::vector<InputFill>& inputs,
+                                const std::vector<OutputSamples>& samples, const Protocol& protocol) override {
+    Message question = question_about_baseline("time_baseline", job, inputs, protocol);
+    question.head["algorithm"] = to_json(algorithm);
+    add_samples(question, samples);
+    BaselineOutcome outcome;
+    if (!prepare(job.problem, inputs, &protocol, outcome)) return outcome;
+    return request(question, options_.measure_limit, baseline_outcome_from_json);
+  }
+
  private:
+  static Message question_about_baseline(const char* op, const BaselineJob& job, const std::vector<InputFill>& inputs,
+                                         const Protocol& protocol) {
+    Message question = question_about(op, job.problem, inputs);
+    question.head["matmul"] = to_json(job.matmul);
+    question.head["max_algorithms"] = job.max_algorithms;
+    question.head["workspace_bytes"] = job.workspace_bytes;
+    question.head["protocol"] = to_json(protocol);
+    return question;
+  }
+
   static Message question_about(const char* op, const KernelJob& job, const std::vector<InputFill>& inputs) {
     Message question;
     question.head = {{"op", op}, {"fills", to_json(inputs)}};
@@ -180,6 +208,14 @@ class ChildGpuWorker final : public GpuWorker {
 Result<std::vector<DeviceInfo>> list_devices(const std::string& worker_command) {
   KW_TRY(const std::unique_ptr<ChildProcess> child, start_child(worker_command));
   return ask_for_devices(*child);
+}
+
+Result<LibraryFile> find_cublaslt(const std::string& worker_command) {
+  KW_TRY(const std::unique_ptr<ChildProcess> child, start_child(worker_command));
+  Message question;
+  question.head = {{"op", "find_cublaslt"}};
+  KW_TRY(const nlohmann::json head, ask(*child, question, kListLimit));
+  return library_file_from_json(head.at("library"));
 }
 
 Result<std::unique_ptr<GpuWorker>> GpuWorker::start(GpuWorkerOptions options) {

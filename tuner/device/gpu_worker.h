@@ -106,6 +106,11 @@ struct GpuWorkerOptions {
   std::string lock_folder;                  ///< empty: /tmp, which every user of the machine shares
 };
 
+struct BaselineJob;  // tuner/device/baseline_job.h
+struct BaselineAlgorithm;
+struct BaselineList;
+struct BaselineOutcome;
+
 /// Holds the lock of the GPU's UUID while alive (a second tuner waits, and says so). Not thread-safe: one measurement at a time.
 class GpuWorker {
  public:
@@ -119,6 +124,11 @@ class GpuWorker {
   virtual MeasureOutcome measure(const KernelJob& job, const std::vector<InputFill>& inputs, const std::vector<OutputSamples>& samples,
                                  const Protocol& protocol) = 0;
   virtual DuelOutcome duel(const KernelJob& a, const KernelJob& b, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
+  /// What the library offers for a product; the first call opens it in the child.
+  virtual BaselineList list_baseline(const BaselineJob& job, const std::vector<InputFill>& inputs, const Protocol& protocol) = 0;
+  /// Checks one algorithm by the comparison of protocol v1, then times it.
+  virtual BaselineOutcome time_baseline(const BaselineJob& job, const BaselineAlgorithm& algorithm, const std::vector<InputFill>& inputs,
+                                        const std::vector<OutputSamples>& samples, const Protocol& protocol) = 0;
 };
 
 class CompilePool;

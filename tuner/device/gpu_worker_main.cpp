@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "tuner/device/device_baseline.h"
 #include "tuner/device/device_tasks.h"
 #include "tuner/device/gpu_worker.h"
 #include "tuner/device/worker_messages.h"
@@ -21,12 +22,15 @@ class WorkerLoop {
   Message answer(const Message& question, bool& is_last) {
     const std::string op = question.head.value("op", "");
     if (op == "list") return list();
+    if (op == "find_cublaslt") return find_library();
     if (op == "open") return open(question);
     if (tasks_ == nullptr) return refusal("the GPU worker was not opened");
     if (op == "prepare") return prepare(question, is_last);
     if (op == "verify") return verify(question, is_last);
     if (op == "measure") return measure(question, is_last);
     if (op == "duel") return duel(question, is_last);
+    if (op == "list_baseline") return list_baseline(question, is_last);
+    if (op == "time_baseline") return time_baseline(question, is_last);
     return refusal(fmt::format("the GPU worker does not know '{}'", op));
   }
 
@@ -45,6 +49,17 @@ class WorkerLoop {
     Message message;
     message.head = {{"ok", true}, {"devices", nlohmann::json::array()}};
     for (const DeviceInfo& info : *devices) message.head["devices"].push_back(to_json(info));
+    return message;
+  }
+
+  /// Without a driver any version will do: doctor asks on a machine without a GPU too.
+  static Message find_library() {
+    int driver_version = 0;
+    if (const Result<const DriverApi*> driver = load_driver()) (*driver)->driver_version(&driver_version);
+    const Result<CublasLtLibrary> library = open_cublaslt(driver_version / 1000);
+    if (!library) return refusal(library.error().message);
+    Message message;
+    message.head = {{"ok", true}, {"library", to_json(LibraryFile{library->path, library->origin, library->version_text()})}};
     return message;
   }
 
@@ -133,8 +148,50 @@ class WorkerLoop {
     return outcome_message(run(), is_last);
   }
 
+  static CudaResult<BaselineJob> baseline_job_of(const Message& question) {
+    BaselineJob job;
+    KW_CUDA_TRY(job.problem, job_of(question, "job"));
+    KW_DEVICE_TRY(job.matmul, library_matmul_from_json(question.head.at("matmul")));
+    job.max_algorithms = question.head.at("max_algorithms").get<int>();
+    job.workspace_bytes = question.head.at("workspace_bytes").get<std::size_t>();
+    return job;
+  }
+
+  Message list_baseline(const Message& question, bool& is_last) {
+    const auto run = [&]() -> CudaResult<BaselineList> {
+      if (const Status opened = open_library(); !opened) {
+        BaselineList list;
+        list.status = TrialStatus::kRefused;
+        list.error = opened.error().message;
+        return list;
+      }
+      KW_CUDA_TRY(const BaselineJob job, baseline_job_of(question));
+      return list_on_device(*tasks_, *library_, job, fills_from_json(question.head.at("fills")),
+                            protocol_from_json(question.head.at("protocol")));
+    };
+    return outcome_message(run(), is_last);
+  }
+
+  Message time_baseline(const Message& question, bool& is_last) {
+    const auto run = [&]() -> CudaResult<BaselineOutcome> {
+      KW_DEVICE_TRY_VOID(open_library());
+      KW_CUDA_TRY(const BaselineJob job, baseline_job_of(question));
+      return time_on_device(*tasks_, *library_, job, baseline_algorithm_from_json(question.head.at("algorithm")),
+                            fills_from_json(question.head.at("fills")), read_samples(question),
+                            protocol_from_json(question.head.at("protocol")));
+    };
+    return outcome_message(run(), is_last);
+  }
+
+  Status open_library() {
+    if (library_ != nullptr) return {};
+    KW_TRY(library_, CublasLt::open(device_->info.driver_version));
+    return {};
+  }
+
   std::unique_ptr<DeviceContext> device_;
   std::unique_ptr<DeviceTasks> tasks_;
+  std::unique_ptr<CublasLt> library_;
 };
 
 }  // namespace

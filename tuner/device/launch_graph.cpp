@@ -5,24 +5,20 @@
 namespace kw::tuner {
 namespace {
 
-CudaResult<void> enqueue(DeviceContext& device, LoadedModule& module, const std::vector<std::vector<EvaluatedLaunch>>& sets,
-                         int num_launches) {
-  for (int number = 0; number < num_launches; ++number) {
-    for (const EvaluatedLaunch& launch : sets[static_cast<std::size_t>(number) % sets.size()])
-      KW_CUDA_TRY_VOID(module.launch(launch, device.stream));
-  }
+CudaResult<void> enqueue_in_turn(const EnqueueSet& enqueue, std::size_t num_sets, int num_launches) {
+  for (int number = 0; number < num_launches; ++number) KW_CUDA_TRY_VOID(enqueue(static_cast<std::size_t>(number) % num_sets));
   return {};
 }
 
 }  // namespace
 
-CudaResult<std::unique_ptr<LaunchGraph>> LaunchGraph::capture(DeviceContext& device, LoadedModule& module,
-                                                              const std::vector<std::vector<EvaluatedLaunch>>& sets, int num_launches) {
+CudaResult<std::unique_ptr<LaunchGraph>> LaunchGraph::capture(DeviceContext& device, const EnqueueSet& enqueue, std::size_t num_sets,
+                                                              int num_launches) {
   const DriverApi& driver = device.driver;
   std::unique_ptr<LaunchGraph> result(new LaunchGraph(device));
   result->num_launches_ = num_launches;
   KW_CUDA(driver, "cuStreamBeginCapture", driver.capture_begin(device.stream, kCaptureThreadLocal));
-  const CudaResult<void> enqueued = enqueue(device, module, sets, num_launches);
+  const CudaResult<void> enqueued = enqueue_in_turn(enqueue, num_sets, num_launches);
   const int code = driver.capture_end(device.stream, &result->graph_);  // also after a fault: the stream must leave capture
   if (!enqueued) return tl::unexpected<CudaFault>(enqueued.error());
   KW_CUDA(driver, "cuStreamEndCapture", code);

@@ -1,19 +1,22 @@
-// One CUDA Graph that holds many launches of a kernel, in turn over the input sets; and events around its replays.
+// One CUDA Graph that holds many launches of the same work, in turn over the input sets; and events around its replays.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <vector>
 
 #include "tuner/device/device_context.h"
 
 namespace kw::tuner {
 
+/// Puts the work with one input set on the device's stream: a kernel's launches, or a call of a library.
+using EnqueueSet = std::function<CudaResult<void>(std::size_t set)>;
+
 class LaunchGraph {
  public:
-  /// `sets[i]` are the launches with input set i. The graph holds `num_launches` of them, set 0, 1, ..., 0, 1, ...
-  static CudaResult<std::unique_ptr<LaunchGraph>> capture(DeviceContext& device, LoadedModule& module,
-                                                          const std::vector<std::vector<EvaluatedLaunch>>& sets, int num_launches);
+  /// The graph holds `num_launches` times the work, with set 0, 1, ..., num_sets - 1, 0, 1, ...
+  static CudaResult<std::unique_ptr<LaunchGraph>> capture(DeviceContext& device, const EnqueueSet& enqueue, std::size_t num_sets,
+                                                          int num_launches);
   ~LaunchGraph();
   LaunchGraph(const LaunchGraph&) = delete;
   LaunchGraph& operator=(const LaunchGraph&) = delete;

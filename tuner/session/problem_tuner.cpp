@@ -323,6 +323,9 @@ Result<ProblemSummary> ProblemTuner::summary() {
       if (row.trial.status != TrialStatus::kOk) ++summary.num_by_status[row.trial.status];
   }
   KW_TRY(summary.winner, find_winner());
+  if (baseline_) summary.baseline = baseline_->summary();
+  if (options_.times_cublaslt && !baseline_)
+    summary.baseline = {std::nullopt, false, "no cuBLASLt baseline: there is no GPU to time it on"};
   return summary;
 }
 

@@ -36,6 +36,8 @@ class ProblemTuner {
   Status rank_and_choose();    ///< enumerate, refuse, rank, store the refusals, choose the first rung
   Status emit_chosen();        ///< text and plan of each chosen variant, on all cores
   Status find_earlier_rows();  ///< resume: what has a row is not done again
+  Status find_baseline();      ///< only when it was asked for: whether the library serves the op, and what is stored of it
+  void screen_baseline();      ///< the library's algorithms by the early rung
   Status predict();            ///< no device: compile the best, simulate them at small problems, store predicted rows
   Status run_first_rung();     ///< compile | verify | early timing, as a pipeline
   Status run_final_rung();     ///< full protocol for the finalists
@@ -76,6 +78,7 @@ class ProblemTuner {
   VerificationSource verification_;
   Protocol early_, final_;
   double floor_us_ = 0;
+  std::optional<BaselineTimer> baseline_;
   std::size_t num_reused_ = 0, num_passed_over_ = 0;
   VerificationSummary verification_summary_;
   int compiles_before_ = 0, launches_before_ = 0;

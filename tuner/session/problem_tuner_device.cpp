@@ -105,6 +105,30 @@ Status ProblemTuner::run_verification(std::size_t num_variants) {
   return {};
 }
 
+Status ProblemTuner::find_baseline() {
+  if (!options_.times_cublaslt || !services_.has_device()) return {};
+  baseline_.emplace(BaselineRequest{.spec = spec_,
+                                    .problem = problem_,
+                                    .group = base_key_,
+                                    .early = early_,
+                                    .final = final_,
+                                    .floor_us = floor_us_,
+                                    .retunes = options_.retunes,
+                                    .stop_requested = options_.stop_requested,
+                                    .progress = options_.progress,
+                                    .session = services_.options().command_line},
+                    BaselineServices{.find_library = [this] { return services_.cublaslt(); },
+                                     .gpu_worker = [this] { return services_.gpu_worker(); },
+                                     .database = [this] { return services_.database(); },
+                                     .num_launches = services_.num_launches},
+                    verification_);
+  return baseline_->find_stored();
+}
+
+void ProblemTuner::screen_baseline() {
+  if (baseline_) baseline_->screen();
+}
+
 Status ProblemTuner::run_final_rung() {
   std::vector<double> early_us;
   for (const Candidate& candidate : candidates_) early_us.push_back(candidate.has_failed ? -1 : candidate.early_us);
@@ -119,8 +143,12 @@ Status ProblemTuner::run_final_rung() {
       }
     }
     report("timed by the full protocol", ++done, finalists.size());
+    // In turn with ours, so that both meet the same clocks.
+    if (baseline_) baseline_->time_next();
   }
-  return {};
+  if (!baseline_) return {};
+  while (baseline_->has_next()) baseline_->time_next();
+  return baseline_->store();
 }
 
 Status ProblemTuner::run_duels() {

@@ -123,6 +123,7 @@ Result<QueryAnswer> answer_query(const QueryOptions& options, Services& services
   answer.modelled_us = best.candidate.modelled_us;
   answer.is_predicted = record.trial.status != TrialStatus::kOk;
   answer.time_us = answer.is_predicted ? record.key.variant.predicted_us : record.trial.median_us;
+  KW_TRY(answer.baselines, baseline_ratios(*database, record));
   const bool is_warm = record.key.protocol.name.find("warm") != std::string::npos;
   const auto roofline_at = [&](const Problem& problem) -> std::optional<Roofline> {
     const auto work = generator::count_work(*answer.spec->program, problem, services.limits().l2_bytes);

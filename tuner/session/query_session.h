@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tuner/measure/protocol.h"
+#include "tuner/session/baseline_timer.h"
 #include "tuner/session/roofline.h"
 #include "tuner/session/services.h"
 #include "tuner/session/spec_file.h"
@@ -32,6 +33,7 @@ struct QueryAnswer {
   bool is_predicted = false;
   std::optional<Roofline> roofline;       ///< of the record's problem: belongs to time_us
   std::optional<Roofline> roofline_here;  ///< of the asked problem: belongs to modelled_us
+  std::vector<BaselineRatio> baselines;   ///< of the record's problem: libraries that were timed there by the same protocol
   /// time_us is a time of the asked problem, not only of another one.
   bool is_time_here() const { return record && record->key.problem.dims_text == asked.to_text(); }
 };

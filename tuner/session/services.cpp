@@ -79,7 +79,8 @@ Result<const generator::TemplateLibrary*> Services::templates() {
 Result<db::Database*> Services::database(bool is_read_only) {
   if (database_ == nullptr) {
     KW_TRY(database_,
-           db::Database::open(options_.database_path, {.is_read_only = is_read_only, .creates = !is_read_only, .busy_timeout_ms = 20000}));
+           db::Database::open(options_.database_path,
+                              {.is_read_only = is_read_only, .creates = !is_read_only, .migrates = true, .busy_timeout_ms = 20000}));
   }
   return database_.get();
 }
@@ -98,6 +99,13 @@ Result<NvrtcInfo> Services::nvrtc() {
     }
   }
   return *nvrtc_;
+}
+
+Result<LibraryFile> Services::cublaslt() {
+  if (!cublaslt_) {
+    KW_TRY(cublaslt_, find_cublaslt(options_.executable));
+  }
+  return *cublaslt_;
 }
 
 Result<CompilePool*> Services::compile_pool() {

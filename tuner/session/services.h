@@ -11,6 +11,7 @@
 #include "db/database.h"
 #include "generator/emit/variant.h"
 #include "tuner/compile/compiler.h"
+#include "tuner/device/baseline_job.h"
 #include "tuner/device/gpu_worker.h"
 
 namespace kw::tuner {
@@ -49,6 +50,7 @@ class Services {
   Result<CompilePool*> compile_pool();
   Result<GpuWorker*> gpu_worker();
   Result<NvrtcInfo> nvrtc();
+  Result<LibraryFile> cublaslt();  ///< as the worker's process finds it
 
   db::DeviceRow device_row() const;
   Result<db::ToolchainRow> toolchain_row();
@@ -66,6 +68,7 @@ class Services {
   std::optional<generator::TemplateLibrary> templates_;
   std::unique_ptr<db::Database> database_;
   std::optional<NvrtcInfo> nvrtc_;
+  std::optional<LibraryFile> cublaslt_;
   std::unique_ptr<CompilePool> pool_;
   std::unique_ptr<GpuWorker> worker_;
 };

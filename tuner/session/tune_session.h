@@ -10,6 +10,7 @@
 
 #include "tuner/measure/protocol.h"
 #include "tuner/search/search.h"
+#include "tuner/session/baseline_timer.h"
 #include "tuner/session/ranked_problem.h"
 #include "tuner/session/services.h"
 #include "tuner/session/spec_file.h"
@@ -22,6 +23,7 @@ struct TuneOptions {
   bool is_warm_l2 = false;
   std::size_t num_predicted = 32;                     ///< without a device: how many of the model's best are compiled
   bool simulates = true;                              ///< without a device: run what compiled on the simulator, refuse what is wrong
+  bool times_cublaslt = false;                        ///< `--baseline cublaslt`
   const std::atomic<bool>* stop_requested = nullptr;  ///< SIGINT, SIGTERM: the row in flight is finished, nothing new starts
   ProgressSink progress;
 };
@@ -39,6 +41,7 @@ struct ProblemSummary {
   std::string stop_reason;                ///< why, with how much is left undone
   std::optional<db::TrialRecord> winner;  ///< fastest verified row, or the best predicted one without a device
   bool is_predicted = false;
+  std::optional<BaselineSummary> baseline;  ///< only when it was asked for
 };
 
 /// What a check of many variants of one problem found.

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tuner/device/fake_library_work.h"
 #include "tuner/device/driver_api.h"
 
 using namespace kw::tuner;
@@ -83,6 +84,7 @@ void run(const FakeLaunch& launch) {
   ++num_launches;
   clock_us += launch.function->launch_us;
   if (starts(name, "fill_input")) return run_fill(launch);
+  if (starts(name, "library_call")) return argument<const test::FakeLibraryWork*>(launch, 0)->run();
   auto* x = argument<float*>(launch, 0);
   auto* y = argument<float*>(launch, 1);
   const auto n = argument<long long>(launch, 2);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tests/catch.h"
-#include "tests/tuner/compile/scratch_folder.h"
+#include "tests/tuner/device/fake_gpu.h"
 #include "tests/tuner/device/sample_job.h"
 #include "tuner/measure/measure.h"
 #include "tuner/verify/verify.h"
@@ -19,39 +19,8 @@ using kw::TrialStatus;
 
 namespace {
 
-class FakeGpu {
- public:
-  FakeGpu() {
-    setenv("KERNELWRIGHT_LIBCUDA", KW_FAKE_CUDA, 1);
-    setenv("KERNELWRIGHT_LIBNVML", KW_FAKE_CUDA, 1);
-    for (const char* name : {"FAKE_CUDA_MEMORY", "FAKE_CUDA_DEVICES", "FAKE_NVML_THROTTLE", "FAKE_NVML_PROCESSES"}) unsetenv(name);
-    options.worker_command = KW_WORKER;
-    options.verify_limit = std::chrono::milliseconds(1500);
-    options.measure_limit = std::chrono::milliseconds(10000);
-    options.lock_folder = folder_.path();
-  }
-  std::unique_ptr<GpuWorker> start() {
-    auto worker = GpuWorker::start(options);
-    if (!worker) FAIL(worker.error().message);
-    return std::move(*worker);
-  }
-  GpuWorkerOptions options;
-
- private:
-  ScratchFolder folder_;
-};
-
 VerifyOutcome check(GpuWorker& worker, const std::string& kernel) {
   return worker.verify(sample_job(kernel), sample_fills(), sample_references());
-}
-
-Protocol quick_protocol() {
-  Protocol protocol;
-  protocol.warmup_ms = 2;
-  protocol.round_ms = 1;
-  protocol.num_rounds = 4;
-  protocol.min_graph_ms = 0.2;
-  return protocol;
 }
 
 }  // namespace
