@@ -85,7 +85,7 @@ STAGED_EPILOGUE = [1]
 # The rest of [tune], and how many variants the templates proper then have, by whether the target has wgmma.
 MANY = {False: ("BLOCK_K = [32]\nTHREAD_M = [8]\nTHREAD_N = [4, 8]\nSTAGES = [2, 3, 4, 5, 6]\nGROUP_M = [1, 8]\n", 45),
         True: ("BLOCK_K = [32, 64]\nTHREAD_M = [8]\nTHREAD_N = [4, 8]\nSTAGES = [3, 4]\nGROUP_M = [8]\nCONSUMERS = [2]\nCLUSTER_M = [1, 2]\n"
-               "CLUSTER_N = [1]\nSWIZZLE_BYTES = [128]\n", 45)}
+               "CLUSTER_N = [1]\nSWIZZLE_BYTES = [128]\nIS_STAGED = [0]\nSPLITS_ARE_CLUSTER = [0]\n", 45)}
 FEW = ("BLOCK_K = [32]\nTHREAD_M = [8]\nTHREAD_N = [8]\nSTAGES = [3]\nGROUP_M = [8]\n", 5)
 
 COMPILE_LIMIT_S = 30  # CompilePoolOptions::time_limit

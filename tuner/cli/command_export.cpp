@@ -42,7 +42,12 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
 /// The variant that takes over where no tuned kernel is legal: of the template with the fewest rules on the problem (gemm_simt: any
 /// strides and alignments, at most 2^31 - 1 tiles).
 Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
-  KW_TRY(const RankedProblem space, rank_problem(spec, services, problem));
+  // What [tune] pins is for the tuned kernels: it may leave no variant that takes every shape.
+  auto unpinned = std::make_shared<generator::Program>(*spec.program);
+  unpinned->tune.values.clear();
+  LoadedSpec free_spec = spec;
+  free_spec.program = std::move(unpinned);
+  KW_TRY(const RankedProblem space, rank_problem(free_spec, services, problem));
   std::set<std::size_t> tried;  // rules on the problem belong to the template: its best config stands for the rest
   std::optional<generator::Variant> freest;
   for (const RankedVariant& ranked : space.ranked) {
