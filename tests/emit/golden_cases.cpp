@@ -104,7 +104,8 @@ std::vector<GoldenCase> golden_cases() {
   cases.push_back({"gemm_simt", f64_softplus(), {{"BLOCK_N", 32}}});
   cases.push_back({"gemm_simt", i8_exact(), {{"BLOCK_K", 8}}});
   cases.push_back({"gemm_sm90_tma_wgmma", matmul_bias_relu(), {{"BLOCK_M", 256}, {"CLUSTER_N", 2}, {"IS_STAGED", 1}}, Arch::kSm90a});
-  cases.push_back({"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
+  cases.push_back(
+      {"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
   return cases;
 }
 
