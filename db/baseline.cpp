@@ -41,8 +41,8 @@ BaselineRecord record_of(const Statement& row) {
   key.protocol.name = text();
   key.protocol.json = text();
   key.driver = text();
-  key.library = text();
-  key.library_version = text();
+  key.blas = text();
+  key.blas_version = text();
   BaselineRow& values = record.row;
   values.algorithm = text();
   values.num_tried = static_cast<int>(integer());
@@ -69,7 +69,7 @@ std::string content_key(const BaselineRecord& record) {
   hasher.add("uuid", key.device.uuid).add("model", key.device.model).add("sms", std::to_string(key.device.num_sms));
   hasher.add("l2", std::to_string(key.device.l2_bytes)).add("memory", std::to_string(key.device.memory_bytes));
   hasher.add("protocol", key.protocol.name).add("protocol_json", key.protocol.json).add("driver", key.driver);
-  hasher.add("library", key.library).add("version", key.library_version).add("time", std::to_string(record.unix_time_s));
+  hasher.add("library", key.blas).add("version", key.blas_version).add("time", std::to_string(record.unix_time_s));
   hasher.add("algorithm", row.algorithm).add("tried", std::to_string(row.num_tried)).add("right", std::to_string(row.num_right));
   hasher.add("samples", samples_text(row.samples_us));
   hasher.add("times", samples_text({row.median_us, row.p10_us, row.p90_us, row.max_error_over_bound, row.relative_norm_error}));
@@ -79,10 +79,10 @@ std::string content_key(const BaselineRecord& record) {
 
 Status check_row(const Connection& connection, const BaselineRecord& record) {
   const auto refuse = [&](const std::string& why) {
-    return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: baseline {}: {}", connection.path(), record.key.library, why));
+    return fail(Stage::kDatabase, Code::kBadInput, fmt::format("{}: baseline {}: {}", connection.path(), record.key.blas, why));
   };
   if (record.key.op.identity.empty()) return refuse("needs the identity of its op");
-  if (record.key.library.empty()) return refuse("needs the name of its library");
+  if (record.key.blas.empty()) return refuse("needs the name of its library");
   if (!(record.row.median_us > 0)) return refuse(fmt::format("median time {} us: must be above 0", record.row.median_us));
   if (record.row.num_right < 1 || record.row.num_tried < record.row.num_right)
     return refuse(fmt::format("{} of {} algorithms are right: at least one must be", record.row.num_right, record.row.num_tried));
@@ -108,7 +108,7 @@ Result<std::int64_t> write_baseline(Connection& connection, const BaselineRecord
       "INSERT INTO baseline (content_key, problem_id, device_id, protocol_id, driver, library, library_version, unix_time_s, algorithm, "
       "num_tried, num_right, samples_us, median_us, p10_us, p90_us, max_error_over_bound, relative_norm_error, is_dirty, state_json, "
       "session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      content, problem, device, protocol, key.driver, key.library, key.library_version, dated.unix_time_s, row.algorithm, row.num_tried,
+      content, problem, device, protocol, key.driver, key.blas, key.blas_version, dated.unix_time_s, row.algorithm, row.num_tried,
       row.num_right, samples_text(row.samples_us), row.median_us, row.p10_us, row.p90_us, row.max_error_over_bound, row.relative_norm_error,
       row.is_dirty, row.state_json, row.session));
   const std::int64_t id = connection.last_insert_id();
@@ -128,7 +128,7 @@ Result<std::optional<BaselineRecord>> find_baseline(Connection& connection, cons
         return Status();
       },
       key.op.identity, key.op.canonical_text, key.problem.dims_text, key.device.uuid, key.device.model, key.device.num_sms,
-      key.device.l2_bytes, key.device.memory_bytes, key.protocol.name, key.protocol.json, key.driver, key.library, key.library_version));
+      key.device.l2_bytes, key.device.memory_bytes, key.protocol.name, key.protocol.json, key.driver, key.blas, key.blas_version));
   return found;
 }
 
@@ -141,7 +141,7 @@ Result<std::vector<BaselineRecord>> find_baselines_of(Connection& connection, co
           "is_dirty, device_uuid <> ?, driver <> ?, unix_time_s DESC, baseline_id DESC",
       [&](const Statement& row) {
         BaselineRecord record = record_of(row);
-        if (libraries.insert(record.key.library).second) found.push_back(std::move(record));
+        if (libraries.insert(record.key.blas).second) found.push_back(std::move(record));
         return Status();
       },
       trial.op.identity, trial.problem.dims_text, trial.device.model, trial.protocol.name, trial.protocol.json, trial.device.uuid,

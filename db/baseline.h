@@ -19,7 +19,7 @@ struct BaselineKey {
   ProblemRow problem;
   DeviceRow device;
   ProtocolRow protocol;
-  std::string driver, library, library_version;  ///< "580.95.05", "cublaslt", "13.0.2"
+  std::string driver, blas, blas_version;  ///< "580.95.05", "cublaslt", "13.0.2"
 };
 struct BaselineRow {
   std::string algorithm;             ///< of the best one: "algo 66, tile 20, stages 36"

@@ -40,7 +40,7 @@ TEST_CASE("a baseline is read back with every field, and the same one twice is o
   CHECK(found->unix_time_s == record.unix_time_s);
   CHECK(found->key.op.name == "matmul_bias_relu");
   CHECK(found->key.device.memory_bytes == record.key.device.memory_bytes);
-  CHECK(found->key.library_version == "13.0.2");
+  CHECK(found->key.blas_version == "13.0.2");
   CHECK(found->row.algorithm == record.row.algorithm);
   CHECK(found->row.num_tried == 32);
   CHECK(found->row.num_right == 30);
@@ -72,8 +72,8 @@ TEST_CASE("every field of a baseline's key takes part, the op's name does not") 
       [](BaselineKey& key) { key.protocol.name = "v1-warm"; },
       [](BaselineKey& key) { key.protocol.json = "{}"; },
       [](BaselineKey& key) { key.driver = "580.1"; },
-      [](BaselineKey& key) { key.library = "cublas"; },
-      [](BaselineKey& key) { key.library_version = "13.0.3"; },
+      [](BaselineKey& key) { key.blas = "cublas"; },
+      [](BaselineKey& key) { key.blas_version = "13.0.3"; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     INFO("change " << i);
@@ -128,7 +128,7 @@ TEST_CASE("a trial is compared with its own device, driver and protocol, clean r
   store(*database, dirty);
   CHECK(compared().front().row.median_us == 4);
   BaselineRecord other_library = make_baseline(6);
-  other_library.key.library = "other";
+  other_library.key.blas = "other";
   store(*database, other_library);
   CHECK(compared().size() == 2);
 }
@@ -141,7 +141,7 @@ TEST_CASE("a baseline without a time or a right algorithm is refused and leaves 
   none.row.num_right = 0;
   CHECK(database->record_baseline(none).error().message.find("0 of 32 algorithms are right") != std::string::npos);
   none = make_baseline();
-  none.key.library.clear();
+  none.key.blas.clear();
   CHECK_FALSE(database->record_baseline(none));
   CHECK(database->info()->num_baselines == 0);
   CHECK(database->info()->num_ops == 0);

@@ -144,7 +144,7 @@ void print(const QueryAnswer& answer) {
   }
   for (const BaselineRatio& baseline : answer.baselines)
     fmt::print("  baseline {}{}: {:.2f} us (p10 {:.2f}, p90 {:.2f}), version {}, {}\n", baseline.to_text(), place,
-               baseline.record.row.median_us, baseline.record.row.p10_us, baseline.record.row.p90_us, baseline.record.key.library_version,
+               baseline.record.row.median_us, baseline.record.row.p10_us, baseline.record.row.p90_us, baseline.record.key.blas_version,
                baseline.record.row.algorithm);
   if (answer.roofline && answer.time_us > 0)
     fmt::print("  roofline {:.1f} % of the bound of {:.2f} us{} ({} bound)\n", 100 * answer.roofline->bound_us / answer.time_us,

@@ -25,7 +25,7 @@ nlohmann::json baseline_json(const ProblemSummary& summary) {
   const BaselineSummary& baseline = *summary.baseline;
   nlohmann::json out = {{"is_reused", baseline.is_reused}, {"note", baseline.note}};
   if (!baseline.record) return out;
-  out["library"] = baseline.record->key.library;
+  out["library"] = baseline.record->key.blas;
   out["median_us"] = baseline.record->row.median_us;
   if (summary.winner && !summary.is_predicted) out.update(to_json(ratio_of(*baseline.record, summary.winner->trial.median_us)));
   return out;
@@ -37,9 +37,9 @@ void print_baseline(const ProblemSummary& summary) {
     const db::BaselineRow& row = baseline.record->row;
     const std::string ratio = summary.winner && !summary.is_predicted
                                   ? ratio_of(*baseline.record, summary.winner->trial.median_us).to_text()
-                                  : fmt::format("{} (best of {})", baseline.record->key.library, row.num_tried);
+                                  : fmt::format("{} (best of {})", baseline.record->key.blas, row.num_tried);
     fmt::print("  baseline: {}  {:.2f} us (p10 {:.2f}, p90 {:.2f}), version {}{}\n", ratio, row.median_us, row.p10_us, row.p90_us,
-               baseline.record->key.library_version, baseline.is_reused ? ", timed by an earlier run" : "");
+               baseline.record->key.blas_version, baseline.is_reused ? ", timed by an earlier run" : "");
   }
   if (!baseline.note.empty()) fmt::print("  {}\n", baseline.note);
 }

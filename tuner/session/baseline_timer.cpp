@@ -41,8 +41,8 @@ BaselineTimer::BaselineTimer(BaselineRequest request, BaselineServices services,
           .device = request_.group.device,
           .protocol = protocol_row(request_.final),
           .driver = request_.group.toolchain.driver,
-          .library = kCublasLt,
-          .library_version = {}};
+          .blas = kCublasLt,
+          .blas_version = {}};
 }
 
 void BaselineTimer::give_up(const std::string& why) {
@@ -66,7 +66,7 @@ Status BaselineTimer::find_stored() {
     give_up(library.error().message);
     return {};
   }
-  key_.library_version = library->version;
+  key_.blas_version = library->version;
   job_.matmul = std::move(*matmul);
   job_.problem = {.label = "cuBLASLt",
                   .cubin = {},
@@ -177,7 +177,7 @@ Status BaselineTimer::store() {
 }
 
 std::string BaselineRatio::to_text() const {
-  return fmt::format("{:.2f}x {} (best of {})", ratio, library_title(record.key.library), record.row.num_tried);
+  return fmt::format("{:.2f}x {} (best of {})", ratio, library_title(record.key.blas), record.row.num_tried);
 }
 
 BaselineRatio ratio_of(const db::BaselineRecord& baseline, double median_us) { return {baseline, baseline.row.median_us / median_us}; }
@@ -194,8 +194,8 @@ nlohmann::json to_json(const BaselineRatio& ratio) {
   const db::BaselineRow& row = ratio.record.row;
   return {{"text", ratio.to_text()},
           {"ratio", ratio.ratio},
-          {"library", ratio.record.key.library},
-          {"library_version", ratio.record.key.library_version},
+          {"library", ratio.record.key.blas},
+          {"library_version", ratio.record.key.blas_version},
           {"median_us", row.median_us},
           {"p10_us", row.p10_us},
           {"p90_us", row.p90_us},

@@ -92,8 +92,8 @@ TEST_CASE("the fastest right algorithm of the library is stored with its samples
   CHECK(record.row.samples_us.size() == 4);  // of the full protocol
   CHECK(record.row.max_error_over_bound > 0);
   CHECK(has(record.row.state_json, "1755"));
-  CHECK(record.key.library == "cublaslt");
-  CHECK(record.key.library_version == "13.0.2");
+  CHECK(record.key.blas == "cublaslt");
+  CHECK(record.key.blas_version == "13.0.2");
   CHECK(record.key.driver == "580.1.fake");
   CHECK(record.key.protocol.name == run.final.name());
   CHECK(run.num_launches >= 32 + 4);  // the early rung, and those near the best again
@@ -113,7 +113,7 @@ TEST_CASE("a second run launches nothing, another version of the library or --re
   setenv("FAKE_CUBLASLT_VERSION", "130003", 1);
   const BaselineSummary newer = run.time();
   CHECK_FALSE(newer.is_reused);
-  CHECK(newer.record->key.library_version == "13.0.3");
+  CHECK(newer.record->key.blas_version == "13.0.3");
 }
 
 TEST_CASE("an algorithm that fails or is wrong is left out, told, and not the winner") {
@@ -197,7 +197,7 @@ TEST_CASE("a disturbed measurement is repeated once and stored as disturbed") {
 
 TEST_CASE("the ratio is the library's time over ours, with as many algorithms as were tried") {
   db::BaselineRecord baseline;
-  baseline.key.library = "cublaslt";
+  baseline.key.blas = "cublaslt";
   baseline.row.median_us = 52;
   baseline.row.num_tried = 32;
   CHECK(ratio_of(baseline, 50).to_text() == "1.04x cuBLASLt (best of 32)");
