@@ -52,7 +52,12 @@ class Pool final : public CompilePool {
       : options_(std::move(options)), cache_(std::move(cache)), slots_(options_.num_workers) {}
 
   ~Pool() override {
-    is_stopping_ = true;
+    {
+      // Under the mutex: between a thread's look at is_stopping_ and its sleep a notification would be lost, and join() would wait for
+      // ever.
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
     wakes_.notify_all();
     for (std::thread& thread : threads_) thread.join();
     for (Job& job : jobs_) job.promise.set_value(failed(TrialStatus::kCompileCrashed, "the compile pool was stopped", true));

@@ -250,6 +250,15 @@ TEST_CASE("a pool that is stopped answers what waits and leaves no process") {
   CHECK(child_pids().empty());
 }
 
+TEST_CASE("a pool that is stopped while its threads go to sleep ends all the same") {
+  // The stop comes at every moment of the threads' start: a notification lost between their look at the flag and their sleep hangs here.
+  for (int i = 0; i < 100; ++i) {
+    const auto pool = *CompilePool::start(options_with(16));
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 5));
+  }
+  CHECK(child_pids().empty());
+}
+
 TEST_CASE("workers end when the tuner is killed") {
   int report[2];
   REQUIRE(pipe(report) == 0);
