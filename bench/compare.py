@@ -8,7 +8,12 @@ and "rows" of objects with a name and dims.  A case whose op the database does n
 Peers of a gemm case, out[M,N] = x[M,K] x w[N,K]^T, with bias and relu where our op has a bias:
   cublas     torch.matmul: cuBLAS, without an epilogue
   cublaslt   cuBLASLt: with the fused epilogue where there is one, else torch.matmul through cuBLASLt
-  inductor   torch.compile, mode max-autotune-no-cudagraphs; --inductor-cache keeps what it compiled
+  inductor_max  torch.compile, mode max-autotune-no-cudagraphs
+Peers of a rows case (norms, softmax, activations over M rows of N elements):
+  eager      the functions of torch.nn.functional
+  inductor   torch.compile
+  inductor_max  torch.compile, mode max-autotune-no-cudagraphs
+--inductor-cache keeps what torch.compile made.
 
 One JSON line per case: medians in us, TFLOP/s, GB/s of the compulsory traffic, and for each peer the median ratio peer/ours of the rounds with
 its 95 % bootstrap interval (above 1: we are faster).  Headroom is ln(ratio) / ln(peer's time / bound), the bound by --peak-tflops and --peak-gbs
@@ -32,8 +37,12 @@ ROUND_MS, WARMUP_MS, GRAPH_MS, L2_FACTOR = 50.0, 150.0, 2.0, 2.2
 UNIT_ROUNDOFF = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
 ITEM_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 KINDS = ("gemm", "attn", "decode", "rows")
-# The op of each kind and type in the database; --op changes it.
+# The op of each kind and type in the database; --op changes it. Those of rows are called like the case's op: rmsnorm_bf16 (bench/ops).
 OPS = {"gemm/f16": "matmul_bias_relu", "gemm/bf16": "matmul_bf16"}
+PEERS = {"gemm": ("cublas", "cublaslt", "inductor_max"), "rows": ("eager", "inductor", "inductor_max")}
+DEFAULT_PEERS = {"gemm": ("cublas", "cublaslt"), "rows": ("eager", "inductor")}
+# Tensors of M x N elements that a rows op reads and writes.
+ROW_PASSES = {"rmsnorm": 2, "layernorm": 2, "softmax": 2, "add_rmsnorm": 4, "swiglu": 3, "bias_gelu": 2}
 
 
 def interval(ratios):
@@ -48,15 +57,30 @@ def headroom(ratio, peer_us, bound_us):
     return math.log(ratio) / math.log(peer_us / bound_us) if bound_us and peer_us > 1.001 * bound_us else None
 
 
-def gemm_bound_us(case, args):
-    if not args.peak_tflops or not args.peak_gbs:
-        return None
-    return max(2e-6 * case["M"] * case["N"] * case["K"] / args.peak_tflops, 1e-3 * gemm_bytes(case) / args.peak_gbs)
-
-
-def gemm_bytes(case):
+def bytes_of(kind, case):
+    """Compulsory traffic: each large tensor once."""
+    if kind == "rows":
+        return ROW_PASSES[case["op"]] * case["M"] * case["N"] * ITEM_BYTES[case["dtype"]]
     m, n, k = case["M"], case["N"], case["K"]
     return (m * k + n * k + m * n) * ITEM_BYTES[case["dtype"]]
+
+
+def flops_of(kind, case):
+    """Of the matrix products; rows have none."""
+    return 2 * case["M"] * case["N"] * case["K"] if kind == "gemm" else 0
+
+
+def bound_us(kind, case, args):
+    if not args.peak_tflops or not args.peak_gbs:
+        return None
+    return max(1e-6 * flops_of(kind, case) / args.peak_tflops, 1e-3 * bytes_of(kind, case) / args.peak_gbs)
+
+
+def op_of(kind, case, args):
+    """The name of the case's op in the database; None when none is known."""
+    if kind == "rows":
+        return args.ops.get(f"rows/{case['op']}/{case['dtype']}", f"{case['op']}_{case['dtype']}")
+    return args.ops.get(f"{kind}/{case['dtype']}")
 
 
 def best_peer(row):
@@ -136,94 +160,170 @@ class Timer:
         return {name: samples[1:] for name, samples in times.items()}
 
 
-class GemmCase:
-    """Inputs, our launches and the peers of one gemm case."""
+class Case:
+    """Inputs, our launches and the peers of one case. A derived class makes `inputs` (sets of tensors by name), `outputs` (by name), the
+    reference and the peers' functions."""
 
-    def __init__(self, torch, library, case, op):
+    def __init__(self, torch, library, kind, case, op, dims):
         self.torch, self.case = torch, case
-        dtype = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[case["dtype"]]
-        m, n, k = case["M"], case["N"], case["K"]
-        self.kernel = library.find(op, {"M": m, "N": n, "K": k})
-        self.has_bias = "bias" in self.kernel.tensor_names
-        set_bytes = gemm_bytes(case)
-        num_sets = max(1, math.ceil(L2_FACTOR * torch.cuda.get_device_properties(0).L2_cache_size / set_bytes) + 1)
-        normal = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
-        self.inputs = [(normal(m, k), normal(n, k), normal(n)) for _ in range(num_sets)]
-        self.out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
-        self.peer_out = torch.empty_like(self.out)
+        self.dtype = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[case["dtype"]]
+        self.kernel = library.find(op, dims)
+        self.num_sets = max(1, math.ceil(L2_FACTOR * torch.cuda.get_device_properties(0).L2_cache_size / bytes_of(kind, case)) + 1)
         self.workspaces = [torch.zeros(max(1, size), device="cuda", dtype=torch.uint8)
                            for size in (self.kernel.workspace_bytes, self.kernel.zeroed_workspace_bytes)]
 
+    def normal(self, *shape):
+        return self.torch.randn(*shape, device="cuda", dtype=self.dtype)
+
+    def poisoned(self, *shape):
+        return self.torch.full(shape, float("nan"), device="cuda", dtype=self.dtype)
+
     def ours(self):
         functions = []
-        for a, b, bias in self.inputs:
-            launch = self.kernel.bind({"A": a.data_ptr(), "B": b.data_ptr(), "bias": bias.data_ptr(), "out": self.out.data_ptr()},
-                                      *[workspace.data_ptr() for workspace in self.workspaces])
+        for tensors in self.inputs:
+            pointers = {name: tensor.data_ptr() for name, tensor in (tensors | self.outputs).items() if name in self.kernel.tensor_names}
+            launch = self.kernel.bind(pointers, *[workspace.data_ptr() for workspace in self.workspaces])
             functions.append(lambda launch=launch: launch(self.torch.cuda.current_stream().cuda_stream))
         return functions
 
     def check(self):
-        """Relative norm of the error against an fp32 product; raises beyond the bound of rounding the result and summing K products."""
+        """Relative norm of the largest error of an output; raises beyond error_bound()."""
         self.ours()[0]()
-        a, b, bias = self.inputs[0]
-        reference = a.float() @ b.float().t()
-        if self.has_bias:
-            reference = self.torch.relu(reference + bias.float())
-        error = ((self.out.float() - reference).norm() / reference.norm()).item()
-        bound = UNIT_ROUNDOFF[self.case["dtype"]] + 8 * math.sqrt(self.case["K"]) * 2.0**-24
-        if not error <= bound:
-            raise RuntimeError(f"wrong result: relative error {error:.3g}, must be at most {bound:.3g}")
+        reference = self.reference(self.inputs[0])
+        error = max(((self.outputs[name].double() - reference[name]).norm() / reference[name].norm()).item() for name in self.outputs)
+        if not error <= self.error_bound():
+            raise RuntimeError(f"wrong result: relative error {error:.3g}, must be at most {self.error_bound():.3g}")
         return error
 
     def peer(self, name):
         """One function for each input set."""
+        call = self.peer_call(name)
+        return [lambda one=one: call(one) for one in self.inputs]
+
+
+class GemmCase(Case):
+    """out[M,N] = x[M,K] x w[N,K]^T, with bias and relu where our op has a bias."""
+
+    def __init__(self, torch, library, case, op):
+        m, n, k = case["M"], case["N"], case["K"]
+        super().__init__(torch, library, "gemm", case, op, {"M": m, "N": n, "K": k})
+        self.has_bias = "bias" in self.kernel.tensor_names
+        self.inputs = [{"A": self.normal(m, k), "B": self.normal(n, k), "bias": self.normal(n)} for _ in range(self.num_sets)]
+        self.outputs = {"out": self.poisoned(m, n)}
+        self.peer_out = torch.empty_like(self.outputs["out"])
+
+    def reference(self, tensors):
+        product = (tensors["A"].float() @ tensors["B"].float().t()).double()
+        return {"out": self.torch.relu(product + tensors["bias"].double()) if self.has_bias else product}
+
+    def error_bound(self):
+        """Of rounding the result and summing K products."""
+        return UNIT_ROUNDOFF[self.case["dtype"]] + 8 * math.sqrt(self.case["K"]) * 2.0**-24
+
+    def peer_call(self, name):
         torch = self.torch
 
         def matmul(blas):
-            def call(a, b, _):
+            def call(one):
                 torch.backends.cuda.preferred_blas_library(blas)
-                torch.matmul(a, b.t(), out=self.peer_out)
+                torch.matmul(one["A"], one["B"].t(), out=self.peer_out)
             return call
 
         if name == "cublas":
-            call = matmul("cublas")
-        elif name == "cublaslt" and self.has_bias:
-            call = lambda a, b, bias: torch._addmm_activation(bias, a, b.t(), out=self.peer_out)
-        elif name == "cublaslt":
-            call = matmul("cublaslt")
-        elif name == "inductor":
-            formula = (lambda a, b, bias: torch.relu(a @ b.t() + bias)) if self.has_bias else (lambda a, b, bias: a @ b.t())
-            call = torch.compile(formula, mode="max-autotune-no-cudagraphs", dynamic=False)
-        else:
-            raise SystemExit(f"--peers: {name}: must be of cublas, cublaslt, inductor")
-        return [lambda one=one: call(*one) for one in self.inputs]
+            return matmul("cublas")
+        if name == "cublaslt":
+            if not self.has_bias:
+                return matmul("cublaslt")
+            return lambda one: torch._addmm_activation(one["bias"], one["A"], one["B"].t(), out=self.peer_out)
+        formula = (lambda a, b, bias: torch.relu(a @ b.t() + bias)) if self.has_bias else (lambda a, b, bias: a @ b.t())
+        compiled = torch.compile(formula, mode="max-autotune-no-cudagraphs", dynamic=False)
+        return lambda one: compiled(one["A"], one["B"], one["bias"])
 
 
-def compare_gemm(torch, timer, library, case, args):
-    problem = GemmCase(torch, library, case, args.ops[f"gemm/{case['dtype']}"])
+class RowCase(Case):
+    """Norms, softmax and activations over M rows of N elements."""
+
+    def __init__(self, torch, library, case, op):
+        m, n, name = case["M"], case["N"], case["op"]
+        super().__init__(torch, library, "rows", case, op, {"M": m, "N": n})
+        shapes = {"x": (m, 2 * n) if name == "swiglu" else (m, n)}
+        if name == "add_rmsnorm":
+            shapes["residual"] = (m, n)
+        if name in ("rmsnorm", "layernorm", "add_rmsnorm"):
+            shapes["w"] = (n,)
+        if name in ("layernorm", "bias_gelu"):
+            shapes["bias"] = (n,)
+        self.inputs = [{tensor: self.normal(*shape) for tensor, shape in shapes.items()} for _ in range(self.num_sets)]
+        self.outputs = {tensor: self.poisoned(m, n) for tensor in (("total", "out") if name == "add_rmsnorm" else ("out",))}
+
+    def formula(self):
+        """The op in PyTorch's words: tensors in the order of the inputs -> the outputs in the order of ours."""
+        functional, n, name = self.torch.nn.functional, self.case["N"], self.case["op"]
+        if name == "rmsnorm":
+            return lambda x, w: functional.rms_norm(x, (n,), w, 1e-6)
+        if name == "layernorm":
+            return lambda x, w, bias: functional.layer_norm(x, (n,), w, bias)
+        if name == "softmax":
+            return lambda x: self.torch.softmax(x, -1)
+        if name == "swiglu":
+            return lambda x: functional.silu(x[:, :n]) * x[:, n:]
+        if name == "bias_gelu":
+            return lambda x, bias: functional.gelu(x + bias, approximate="tanh")
+
+        def add_rmsnorm(x, residual, w):
+            total = x + residual
+            return total, functional.rms_norm(total, (n,), w, 1e-6)
+        return add_rmsnorm
+
+    def reference(self, tensors):
+        doubles = {name: tensor.double() for name, tensor in tensors.items()}
+        if self.case["op"] == "add_rmsnorm":  # the norm is of the rounded sum
+            total = doubles["x"] + doubles["residual"]
+            rounded = total.to(self.dtype).double()
+            return {"total": total, "out": self.torch.nn.functional.rms_norm(rounded, (self.case["N"],), doubles["w"], 1e-6)}
+        return {"out": self.formula()(*doubles.values())}
+
+    def error_bound(self):
+        """Of rounding the result; the sums' errors are far smaller."""
+        return 1.5 * UNIT_ROUNDOFF[self.case["dtype"]] + 1e-6
+
+    def peer_call(self, name):
+        formula = self.formula()
+        if name != "eager":
+            mode = "max-autotune-no-cudagraphs" if name == "inductor_max" else None
+            formula = self.torch.compile(formula, mode=mode, dynamic=False)
+        return lambda one: formula(*one.values())
+
+
+CASES = {"gemm": GemmCase, "rows": RowCase}
+
+
+def compare_case(torch, timer, library, kind, case, args):
+    problem = CASES[kind](torch, library, case, op_of(kind, case, args))
     row = {"case": case["name"], "variant": problem.kernel.variant, "match": problem.kernel.match, "input_sets": len(problem.inputs),
            "relative_error": problem.check()}
-    times = timer.alternate({"ours": problem.ours()} | {name: problem.peer(name) for name in args.peers}, args.rounds)
+    peers = [name for name in args.peers or DEFAULT_PEERS[kind] if name in PEERS[kind]]
+    times = timer.alternate({"ours": problem.ours()} | {name: problem.peer(name) for name in peers}, args.rounds)
     row["median_us"] = {name: round(sorted(samples)[len(samples) // 2], 3) for name, samples in times.items()}
-    row["tflops"] = {name: round(2e-6 * case["M"] * case["N"] * case["K"] / us, 1) for name, us in row["median_us"].items()}
-    row["gb_per_s"] = {name: round(1e-3 * gemm_bytes(case) / us, 1) for name, us in row["median_us"].items()}
+    if flops_of(kind, case):
+        row["tflops"] = {name: round(1e-6 * flops_of(kind, case) / us, 1) for name, us in row["median_us"].items()}
+    row["gb_per_s"] = {name: round(1e-3 * bytes_of(kind, case) / us, 1) for name, us in row["median_us"].items()}
     row["ratio_peer_over_ours"] = {name: [round(value, 4) for value in interval([peer / own for peer, own in zip(samples, times["ours"])])]
                                    for name, samples in times.items() if name != "ours"}
-    bound_us = gemm_bound_us(case, args)
-    best = best_peer(row)
-    if best and bound_us:
-        row["bound_us"] = round(bound_us, 3)
-        row["headroom"] = headroom(best[1][0], row["median_us"][best[0]], bound_us)
+    bound, best = bound_us(kind, case, args), best_peer(row)
+    if best and bound:
+        row["bound_us"] = round(bound, 3)
+        row["headroom"] = headroom(best[1][0], row["median_us"][best[0]], bound)
     return row
 
 
 def compare(torch, timer, library, kind, case, args):
-    if f"{kind}/{case['dtype']}" not in args.ops:
-        return {"case": case["name"], "not_served": f"no op is known for {kind} in {case['dtype']}: see --op"}
-    if kind != "gemm":
+    if kind not in CASES:
         return {"case": case["name"], "not_served": f"no peers are known for {kind}"}
+    if op_of(kind, case, args) is None:
+        return {"case": case["name"], "not_served": f"no op is known for {kind} in {case['dtype']}: see --op"}
     try:
-        return compare_gemm(torch, timer, library, case, args)
+        return compare_case(torch, timer, library, kind, case, args)
     except kernelwright_library.LibraryError as error:
         return {"case": case["name"], "not_served": str(error)}
     except Exception as error:  # one case must not cost the others
@@ -237,8 +337,8 @@ def read_arguments(words=None):
     parser.add_argument("--lib", default="build/libkernelwright.so")
     parser.add_argument("--only", default=",".join(KINDS))
     parser.add_argument("--case", default="", help="regular expression on the names of cases")
-    parser.add_argument("--peers", default="cublas,cublaslt")
-    parser.add_argument("--op", action="append", default=[], metavar="KIND/DTYPE=NAME")
+    parser.add_argument("--peers", default="", help="of each kind (default: cublas,cublaslt,eager,inductor)")
+    parser.add_argument("--op", action="append", default=[], metavar="KIND/DTYPE=NAME or rows/OP/DTYPE=NAME")
     parser.add_argument("--inductor-cache", help="folder of what torch.compile made: a later run compiles nothing")
     parser.add_argument("--peak-tflops", type=float)
     parser.add_argument("--peak-gbs", type=float)
@@ -247,6 +347,9 @@ def read_arguments(words=None):
     args = parser.parse_args(words)
     args.ops = OPS | dict(item.split("=", 1) for item in args.op)
     args.peers = [name for name in args.peers.split(",") if name]
+    unknown = [name for name in args.peers if not any(name in known for known in PEERS.values())]
+    if unknown:
+        raise SystemExit(f"--peers: {', '.join(unknown)}: must be of {', '.join(sorted(set(sum(PEERS.values(), ()))))}")
     return args
 
 
@@ -266,6 +369,7 @@ def main():
     for kind, case in cases:
         lines.append(compare(torch, timer, library, kind, case, args))
         print(json.dumps(lines[-1]), flush=True)
+        torch._dynamo.reset()
         torch.cuda.empty_cache()
     lines.append({"summary": summary(lines[1:])})
     print(json.dumps(lines[-1]), flush=True)

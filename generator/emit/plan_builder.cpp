@@ -177,7 +177,7 @@ class PlanBuilder {
   Result<PlanParameter> fill(const KernelParameter& parameter) const {
     PlanParameter result;
     result.name = parameter.name;
-    if (parameter.name == "epilogue") {
+    if (parameter.name == "epilogue" || parameter.name == "row") {
       result.fields = *request_.epilogue_fields;
     } else if (parameter.type == "TensorMap" || parameter.type == "const TensorMap") {
       KW_TRY(PlanField field, tensor_map_field(parameter));

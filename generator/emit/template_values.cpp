@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -42,10 +44,21 @@ std::optional<std::int64_t> unit_stride(const std::string& operand_name, const s
   return stride->second == IntExpr(1) ? 1 : 0;
 }
 
+/// How many reductions the busiest phase of a row has; 1 when there is none.
+std::int64_t most_of_one_phase(const PatternMatch& match) {
+  std::map<int, std::int64_t> counts = {{0, 1}};
+  for (const PatternMatch::Reduction& reduction : match.reductions) ++counts[reduction.phase];
+  if (!match.reductions.empty()) --counts[0];
+  return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->second;
+}
+
 std::optional<std::int64_t> number_of(const std::string& source, const PatternMatch& match) {
   const std::vector<std::string> parts = split(source);
   const auto type = [&](std::size_t position) { return dtype_of(parts[position], match); };
   if (source == "uses_tf32") return match.uses_tf32 ? 1 : 0;
+  if (source == "num_phases") return match.reductions.empty() ? 0 : match.reductions.back().phase + 1;
+  if (source == "num_reductions") return most_of_one_phase(match);
+  if (source == "bytes_per_column") return match.bytes_per_column;
   if (source == "num_outputs") return static_cast<std::int64_t>(match.outputs.size());
   if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
   if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));

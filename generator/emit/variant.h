@@ -46,6 +46,8 @@ class VariantFactory {
   const TemplateInfo& info() const;
   /// Context for enumerate() and rank() on one problem.
   Result<SpaceContext> space_context(const Problem& problem, const DeviceLimits& limits) const;
+  /// The launch plan of a config alone: what emit() gives without the text, in a fraction of the time.
+  Result<LaunchPlan> plan(const Config& config) const;
   /// Emits one variant. `static_dims` lists dims compiled in (usually none). About 10 ms. Thread-safe.
   Result<Variant> emit(const Config& config) const;
 

@@ -81,7 +81,7 @@ struct VariantFactory::Impl {
   std::set<std::string> read_tensors;  ///< by the epilogue
 
   static Result<std::shared_ptr<const Impl>> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program,
-                                                    Arch arch, const PatternMatch& match) {
+                                                    Arch arch, const PatternMatch& match, bool is_row) {
     auto impl = std::make_shared<Impl>();
     impl->library = library;
     impl->info = library.find(info.name);
@@ -93,13 +93,14 @@ struct VariantFactory::Impl {
     KW_TRY_VOID(check_offsets(info, match));
     KW_TRY(impl->values, template_values(info, match));
     KW_TRY_VOID(check_fixed_rules(info, match, impl->values));
-    KW_TRY(impl->epilogue, lower_epilogue(match, program));
+    KW_TRY(impl->epilogue, is_row ? lower_row(match, program) : lower_epilogue(match, program));
     std::erase_if(impl->epilogue.hooks,
                   [&](const auto& hook) { return std::find(info.hooks.begin(), info.hooks.end(), hook.first) == info.hooks.end(); });
     impl->skeleton = skeleton_plan(program);
     impl->overrides = overrides_for(library, info, program);
     impl->override_places = program.tune.places;
     for (const PatternMatch::Output& output : match.outputs) collect_read_tensors(output.value, impl->read_tensors);
+    for (const PatternMatch::Reduction& reduction : match.reductions) collect_read_tensors(reduction.operand, impl->read_tensors);
     return std::shared_ptr<const Impl>(std::move(impl));
   }
 
@@ -138,7 +139,7 @@ Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, co
     return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
   std::optional<Error> first_error;
   for (const PatternMatch& match : matches) {
-    Result<std::shared_ptr<const Impl>> impl = Impl::create(library, info, program, arch, match);
+    Result<std::shared_ptr<const Impl>> impl = Impl::create(library, info, program, arch, match, pattern.is_row);
     if (impl) {
       VariantFactory factory;
       factory.impl_ = std::move(*impl);
@@ -179,6 +180,17 @@ Result<SpaceContext> VariantFactory::space_context(const Problem& problem, const
   return context;
 }
 
+Result<LaunchPlan> VariantFactory::plan(const Config& config) const {
+  return build_plan({.skeleton = &impl_->skeleton,
+                     .info = impl_->info,
+                     .match = &impl_->match,
+                     .values = &impl_->values,
+                     .epilogue_fields = &impl_->epilogue.fields,
+                     .config = &config,
+                     .arch = impl_->arch,
+                     .kernel_name = variant_id(*impl_->info, config)});
+}
+
 Result<Variant> VariantFactory::emit(const Config& config) const {
   const TemplateInfo& info = *impl_->info;
   SpecialiseRequest request;
@@ -205,14 +217,7 @@ Result<Variant> VariantFactory::emit(const Config& config) const {
   variant.config.template_name = info.name;
   variant.id = variant_id(info, config);
   request.kernel_name = variant.id;
-  KW_TRY(variant.plan, build_plan({.skeleton = &impl_->skeleton,
-                                   .info = &info,
-                                   .match = &impl_->match,
-                                   .values = &impl_->values,
-                                   .epilogue_fields = &impl_->epilogue.fields,
-                                   .config = &config,
-                                   .arch = impl_->arch,
-                                   .kernel_name = variant.id}));
+  KW_TRY(variant.plan, plan(config));
   KW_TRY(variant.source, specialise(request));
   variant.source_hash = hash_hex(variant.source);
   return variant;

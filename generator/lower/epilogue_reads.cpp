@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/lower/epilogue_reads.h"
 
+#include <algorithm>
+
+#include "generator/plan/expr_tools.h"
+
 namespace kw::generator {
 namespace {
 
@@ -13,7 +17,7 @@ class Collector {
 
   void visit(const ExprRef& expr, bool is_conditional) {
     if (!visited_[is_conditional ? 1 : 0].insert(expr.get()).second) return;
-    if (expr->kind == Kind::kRead && expr->name != "acc") add(expr, is_conditional);
+    if (expr->kind == Kind::kRead && program_.find_tensor(expr->name) != nullptr) add(expr, is_conditional);
     const bool is_where = expr->kind == Kind::kCall && expr->function == Function::kWhere;
     for (std::size_t i = 0; i < expr->operands.size(); ++i) visit(expr->operands[i], is_conditional || (is_where && i > 0));
   }
@@ -25,7 +29,6 @@ class Collector {
     const auto [position, is_new] = positions_.emplace(to_text(expr), reads_.size());
     if (is_new) {
       const Tensor* tensor = program_.find_tensor(expr->name);
-      KW_CHECK(tensor != nullptr, "an epilogue reads declared tensors");
       EpilogueRead read;
       read.node = expr;
       read.offset = element_offset(expr->operands, tensor->strides);
@@ -53,8 +56,14 @@ class Collector {
 
 }  // namespace
 
+bool EpilogueRead::is_vector() const {
+  return std::all_of(offset.terms.begin(), offset.terms.end(),
+                     [](const auto& entry) { return entry.second.atom->kind == Kind::kIndex || !depends_on(entry.second.atom, {"n"}); });
+}
+
 std::vector<EpilogueRead> collect_reads(const PatternMatch& match, const Program& program) {
   Collector collector(match, program);
+  for (const PatternMatch::Reduction& reduction : match.reductions) collector.visit(reduction.operand, false);
   for (const PatternMatch::Output& output : match.outputs) collector.visit(output.value, false);
   return collector.take();
 }

@@ -22,10 +22,12 @@ struct EpilogueRead {
 
   /// Whether the address is base + b * stride + m * stride + n * stride.
   bool is_affine() const { return offset.is_affine(); }
-  bool can_load_first() const { return is_affine() && (is_unconditional || is_inside); }
+  /// Whether neighbours along n lie a stride apart: nothing else of the address depends on n.
+  bool is_vector() const;
+  bool can_load_first() const { return is_vector() && (is_unconditional || is_inside); }
 };
 
-/// The reads of all output values in order of first occurrence, except the accumulator itself ("acc").
+/// The reads of all output values and reductions in order of first occurrence, except values from outside ("acc", results of reductions).
 std::vector<EpilogueRead> collect_reads(const PatternMatch& match, const Program& program);
 
 }  // namespace kw::generator

@@ -15,11 +15,14 @@ namespace kw::generator {
 struct LoweredEpilogue {
   std::map<std::string, std::string> hooks;  ///< "EpilogueArgs" struct members, "epilogue_store" body, ...
   std::string support;                       ///< helper functions the body calls (gelu, NaN-propagating max, ...)
-  std::vector<PlanField> fields;             ///< of the parameter `epilogue`
+  std::vector<PlanField> fields;             ///< of the parameter `epilogue` or `row`
 };
 
 /// The epilogue hook of the gemm templates: see templates/parts/epilogue.cuh for its contract.
 Result<LoweredEpilogue> lower_epilogue(const PatternMatch& match, const Program& program);
+
+/// The hooks of the row templates: see templates/parts/row.cuh for their contract.
+Result<LoweredEpilogue> lower_row(const PatternMatch& match, const Program& program);
 
 /// Name of the element type in templates/parts/types.cuh: f16 -> "Half", bf16 -> "BFloat16", f32 -> "float", ...
 std::string element_type_name(DType dtype);

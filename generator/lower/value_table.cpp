@@ -13,7 +13,7 @@ ValueTable::ValueTable(const Program& program, const std::vector<EpilogueRead>& 
 }
 
 const EpilogueRead* ValueTable::read_of(const ExprNode& node) const {
-  if (node.name == "acc") return nullptr;
+  if (program_.find_tensor(node.name) == nullptr) return nullptr;  // a value from outside
   const auto found = reads_by_text_.find(to_text(std::make_shared<const ExprNode>(node)));
   KW_CHECK(found != reads_by_text_.end(), "every read of an epilogue was collected");
   return &reads_[found->second];
@@ -73,12 +73,13 @@ void ValueTable::classify(Entry& entry) const {
   if (node.kind != Kind::kRead) return;
   const EpilogueRead* read = read_of(node);
   if (read == nullptr) {
-    entry.is_per_lane = true;
+    entry.is_per_lane = node.name == "acc";  // the result of a reduction is the row's
     return;
   }
   if (read->is_affine()) entry.is_per_lane = !(read->offset.coefficient_of("n") == IntExpr(0));
   // What no branch guards and every lane shares is loaded once; an address that differs by lane and is no vector stays in the loop.
-  const bool can_move = read->can_load_first() || (read->is_unconditional && !entry.is_per_lane && !entry.reads_in_place);
+  const bool can_move =
+      (read->can_load_first() && !entry.reads_in_place) || (read->is_unconditional && !entry.is_per_lane && !entry.reads_in_place);
   entry.reads_in_place = !can_move;
 }
 

@@ -31,7 +31,7 @@ class ValueTable {
   int num_entries() const { return static_cast<int>(entries_.size()); }
   /// Counts one more use from outside (an output).
   void add_use(int position) { ++entries_[static_cast<std::size_t>(position)].num_uses; }
-  /// The read behind a kRead entry, or null for the accumulator.
+  /// The read behind a kRead entry, or null for a value from outside: the accumulator, the result of a reduction.
   const EpilogueRead* read_of(const ExprNode& node) const;
 
  private:

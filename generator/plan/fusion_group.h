@@ -28,8 +28,10 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program);
 
 /// What a template states: notation with holes. `A`, `B` are operand holes; `epilogue` is the hole for a pointwise function of the
 /// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])".
+/// `row` is the hole for a function of whole rows: any pointwise values and reductions over n at one m: "out[m,n] = row[n](m)".
 struct TemplatePattern {
   std::vector<std::string> indices;  ///< in order of the left side, then reduced: b, m, n, k
+  bool is_row = false;
   std::vector<std::string> reduced;  ///< k
   struct Operand {
     std::string name;
@@ -57,12 +59,25 @@ struct PatternMatch {
     DType dtype = DType::kF16;
     std::map<std::string, IntExpr> strides;  ///< pattern index -> stride in elements
     IntExpr offset;
-    ExprRef value;  ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
+    ExprRef value;                    ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
+    std::vector<ExprRef> subscripts;  ///< of a row pattern, over its indices: where the value is stored
   };
   std::vector<Output> outputs;
+  /// A reduction of a row over n; values read it as a read without subscripts of its name.
+  struct Reduction {
+    std::string name;
+    ReduceOp op = ReduceOp::kSum;  ///< sum, product, max or min
+    ExprRef operand;               ///< over m and n, and reductions of earlier phases
+    int phase = 0;                 ///< 0: needs no other reduction
+  };
+  std::vector<Reduction> reductions;  ///< of a row pattern, by phase
+  int bytes_per_column = 0;           ///< of a row pattern: what distinct reads along n bring for one n
   DType accumulate = DType::kF32;
   bool uses_tf32 = false;
 };
+
+/// The groups that are rows: no reduction multiplies two tensors that each have an index of their own.
+bool has_matrix_product(const FusionGroup& group);
 
 /// All matches, best first (n is the fastest index of the first output); empty with a reason in `why_not` when it does not fit.
 std::vector<PatternMatch> unify(const TemplatePattern& pattern, const FusionGroup& group, const Program& program, std::string& why_not);

@@ -38,6 +38,26 @@ IndexGroup ordered(const IndexGroup& group, const std::vector<std::size_t>& orde
 
 }  // namespace
 
+bool make_access(const std::string& tensor_name, const std::vector<ExprRef>& subscripts, const Program& program, Access& access,
+                 std::string& why_not) {
+  const Tensor* tensor = program.find_tensor(tensor_name);
+  if (tensor == nullptr) {
+    why_not = fmt::format("{} is not a tensor", tensor_name);
+    return false;
+  }
+  const LinearForm offset = element_offset(subscripts, tensor->strides);
+  access.tensor = tensor_name;
+  access.offset = offset.constant;
+  for (const auto& [text, term] : offset.terms) {
+    if (term.atom->kind != ExprNode::Kind::kIndex) {
+      why_not = fmt::format("subscript {} of {} is not affine in the indices: gathered operands are not made yet", text, tensor_name);
+      return false;
+    }
+    access.strides[term.atom->name] = term.coefficient;
+  }
+  return true;
+}
+
 IntExpr IndexGroup::extent() const {
   IntExpr product(1);
   for (const IntExpr& extent : extents) product = product * extent;

@@ -18,6 +18,10 @@ struct Access {
   IntExpr offset;
 };
 
+/// The access of a read or store at these subscripts. False with the reason when the tensor is none, or the offset is not affine.
+bool make_access(const std::string& tensor_name, const std::vector<ExprRef>& subscripts, const Program& program, Access& access,
+                 std::string& why_not);
+
 /// One pattern index: the program indices it stands for, the slowest first, and their extents.
 struct IndexGroup {
   std::vector<std::string> indices;

@@ -1,5 +1,5 @@
 // Program -> fusion groups: intermediates are inlined, the reductions of every output are collected and made equal by name.
-// This version makes one kernel of one contraction; whatever needs more is refused here, by name and line.
+// This version makes one kernel: of one contraction, or of rows; whatever needs more is refused here, by name and line.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -190,20 +190,8 @@ Result<ExprRef> first_contraction(const FusionGroup& group, const Program& progr
   return not_made(fmt::format("{} has no contraction: pointwise kernels", output.tensor), output.value->where);
 }
 
-}  // namespace
-
-Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
-  KW_TRY_VOID(check_declarations(program));
-  Inliner inliner;
-  FusionGroup group;
-  for (const Statement& statement : program.statements) {
-    KW_TRY(const ExprRef value, inliner.inlined(statement));
-    // A read of a tensor is its value before the kernel; the checker makes an intermediate of a value that is read back.
-    if (!statement.is_tensor) inliner.define(statement, value);
-    if (statement.is_tensor) group.outputs.push_back({statement.target, statement.subscripts, statement.indices, value});
-  }
-  if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));
-
+/// Makes the contractions of all outputs one, by name. Error when they are not, or something else is reduced.
+Status find_contraction(FusionGroup& group, const Program& program) {
   KW_TRY(const ExprRef first, first_contraction(group, program));
   for (FusionGroup::Output& output : group.outputs) {
     // An output without the contraction is written along with the others, if it has their indices (the matcher checks).
@@ -218,7 +206,56 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
     }
     if (!is_aligned || group.contractions.size() > 1) return several_contractions(program, group);
   }
+  return {};
+}
+
+/// Whether two factors of the product each have an index that the other lacks: a tile of products shares their elements.
+bool is_matrix_product(const ExprRef& reduction) {
+  const std::set<std::string> reduced(reduction->indices.begin(), reduction->indices.end());
+  std::vector<std::set<std::string>> own;
+  for (const Factor& factor : product_factors(reduction->operands[0])) {
+    if (!depends_on(factor.expr, reduced)) continue;
+    std::vector<std::string> order;
+    collect_order(factor.expr, reduced, order);
+    own.emplace_back(order.begin(), order.end());
+  }
+  for (const auto& a : own) {
+    for (const auto& b : own) {
+      if (!std::includes(a.begin(), a.end(), b.begin(), b.end()) && !std::includes(b.begin(), b.end(), a.begin(), a.end())) return true;
+    }
+  }
+  return false;
+}
+
+bool has_matrix_product(const ExprRef& expr) {
+  if (expr->kind == Kind::kReduce && expr->reduce_op == ReduceOp::kSum && is_matrix_product(expr)) return true;
+  return std::any_of(expr->operands.begin(), expr->operands.end(), [](const ExprRef& operand) { return has_matrix_product(operand); });
+}
+
+}  // namespace
+
+Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
+  KW_TRY_VOID(check_declarations(program));
+  Inliner inliner;
+  FusionGroup group;
+  for (const Statement& statement : program.statements) {
+    KW_TRY(const ExprRef value, inliner.inlined(statement));
+    // A read of a tensor is its value before the kernel; the checker makes an intermediate of a value that is read back.
+    if (!statement.is_tensor) inliner.define(statement, value);
+    if (statement.is_tensor) group.outputs.push_back({statement.target, statement.subscripts, statement.indices, value});
+  }
+  if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));
+
+  FusionGroup with_contraction = group;
+  const Status status = find_contraction(with_contraction, program);
+  if (status) return std::vector<FusionGroup>{std::move(with_contraction)};
+  if (has_matrix_product(group)) return fail(status.error());
   return std::vector<FusionGroup>{std::move(group)};
+}
+
+bool has_matrix_product(const FusionGroup& group) {
+  return std::any_of(group.outputs.begin(), group.outputs.end(),
+                     [](const FusionGroup::Output& output) { return has_matrix_product(output.value); });
 }
 
 }  // namespace kw::generator

@@ -62,10 +62,23 @@ Status read_contraction(Reader& reader, TemplatePattern& pattern) {
   return {};
 }
 
-/// value := sum[...](...) | epilogue(value) | name[indices] of an earlier statement
+/// row[n](m): the index of a row's elements, then those of the rows.
+Status read_row(Reader& reader, TemplatePattern& pattern) {
+  pattern.is_row = true;
+  KW_TRY(std::vector<std::string> indices, read_indices(reader));
+  if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after row[...]");
+  const std::string rows = reader.name();
+  if (!reader.accept(')')) return bad_pattern(reader, "expected ')' after the index of the rows");
+  if (indices.size() != 1 || pattern.indices != std::vector<std::string>{rows, indices.front()})
+    return bad_pattern(reader, "a row pattern reads out[m,n] = row[n](m)");
+  return {};
+}
+
+/// value := sum[...](...) | row[n](m) | epilogue(value) | name[indices] of an earlier statement
 Status read_value(Reader& reader, const std::set<std::string>& intermediates, TemplatePattern& pattern) {
   const std::string name = reader.name();
   if (name == "sum") return read_contraction(reader, pattern);
+  if (name == "row") return read_row(reader, pattern);
   if (name == "epilogue") {
     if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after epilogue");
     KW_TRY_VOID(read_value(reader, intermediates, pattern));
@@ -73,7 +86,7 @@ Status read_value(Reader& reader, const std::set<std::string>& intermediates, Te
     return {};
   }
   if (intermediates.count(name) == 0)
-    return bad_pattern(reader, fmt::format("'{}': expected sum[...], epilogue(...) or an earlier name", name));
+    return bad_pattern(reader, fmt::format("'{}': expected sum[...], row[...], epilogue(...) or an earlier name", name));
   KW_TRY(const std::vector<std::string> indices, read_indices(reader));
   if (indices != pattern.indices) return bad_pattern(reader, fmt::format("{} is read at other indices than it is written", name));
   return {};
@@ -96,7 +109,8 @@ Result<TemplatePattern> parse_template_pattern(std::string_view text) {
     targets.insert(target);
     reader.skip_space();
   } while (reader.position < text.size());
-  if (pattern.operands.empty()) return bad_pattern(reader, "a pattern states one contraction: sum[...](A[...] * B[...])");
+  if (pattern.operands.empty() && !pattern.is_row)
+    return bad_pattern(reader, "a pattern states one contraction: sum[...](A[...] * B[...])");
   for (const std::string& index : pattern.reduced) pattern.indices.push_back(index);
   for (const TemplatePattern::Operand& operand : pattern.operands) {
     for (const std::string& index : operand.indices) {

@@ -12,6 +12,7 @@
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
 #include "generator/plan/index_groups.h"
+#include "generator/plan/row_match.h"
 
 namespace kw::generator {
 namespace {
@@ -49,22 +50,6 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 /// A cast of a read to the type it is multiplied in changes nothing.
 ExprRef without_widening(const ExprRef& expr, DType accumulate) {
   return expr->kind == Kind::kCast && expr->dtype == accumulate && expr->operands[0]->kind == Kind::kRead ? expr->operands[0] : expr;
-}
-
-bool make_access(const std::string& tensor_name, const std::vector<ExprRef>& subscripts, const Program& program, Access& access,
-                 std::string& why_not) {
-  const Tensor* tensor = program.find_tensor(tensor_name);
-  if (tensor == nullptr) return fails(why_not, fmt::format("{} is not a tensor", tensor_name));
-  const LinearForm offset = element_offset(subscripts, tensor->strides);
-  access.tensor = tensor_name;
-  access.offset = offset.constant;
-  for (const auto& [text, term] : offset.terms) {
-    if (term.atom->kind != Kind::kIndex)
-      return fails(why_not,
-                   fmt::format("subscript {} of {} is not affine in the indices: gathered operands are not made yet", text, tensor_name));
-    access.strides[term.atom->name] = term.coefficient;
-  }
-  return true;
 }
 
 bool read_contraction(const ExprRef& reduction, const Program& program, Contraction& result, std::string& why_not) {
@@ -316,6 +301,10 @@ int badness(const PatternMatch& match, const TemplatePattern& pattern) {
 std::vector<PatternMatch> unify(const TemplatePattern& pattern, const FusionGroup& group, const Program& program, std::string& why_not) {
   std::vector<PatternMatch> matches;
   why_not.clear();
+  if (pattern.is_row) {
+    if (std::optional<PatternMatch> match = match_row(group, program, why_not)) matches.push_back(std::move(*match));
+    return matches;
+  }
   Matcher matcher(pattern, group, program);
   if (!matcher.prepare(why_not)) return matches;
   for (const std::array<int, 2> order : {std::array<int, 2>{0, 1}, std::array<int, 2>{1, 0}}) {

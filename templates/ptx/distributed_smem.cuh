@@ -16,3 +16,9 @@ __device__ __forceinline__ void ld_shared_cluster_v4(unsigned address, float (&v
                : "r"(address)
                : "memory");
 }
+
+__device__ __forceinline__ float ld_shared_cluster_f32(unsigned address) {
+  float value;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+  return value;
+}

@@ -50,9 +50,9 @@ class Numbers(unittest.TestCase):
     def test_the_bound_is_arithmetic_or_traffic_whichever_is_longer(self):
         args = compare.read_arguments(["--db", "x", "--peak-tflops", "1000", "--peak-gbs", "4000"])
         large = {"M": 8192, "N": 8192, "K": 8192, "dtype": "bf16"}
-        self.assertAlmostEqual(compare.gemm_bound_us(large, args), 2 * 8192**3 / 1e9)
+        self.assertAlmostEqual(compare.bound_us("gemm", large, args), 2 * 8192**3 / 1e9)
         thin = {"M": 1, "N": 4096, "K": 4096, "dtype": "bf16"}
-        self.assertAlmostEqual(compare.gemm_bound_us(thin, args), 2 * (4096 * 4096 + 2 * 4096) / 4e6)
+        self.assertAlmostEqual(compare.bound_us("gemm", thin, args), 2 * (4096 * 4096 + 2 * 4096) / 4e6)
 
     def test_the_summary_names_losers_only_when_the_whole_interval_is_below_one(self):
         rows = [{"case": "won", "ratio_peer_over_ours": {"cublas": [1.5, 1.4, 1.6], "cublaslt": [1.2, 1.1, 1.3]}},

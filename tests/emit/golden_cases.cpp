@@ -91,6 +91,30 @@ Program i8_exact() {
   return builder.program;
 }
 
+/// Three phases: softmax of a row, and the largest of its results beside it.
+Program softmax_and_scale() {
+  Builder builder("softmax_and_scale");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N").index("j", "N");
+  builder.tensor("x", DType::kBF16, {"M", "N"}).tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  builder.tensor("peak", DType::kF32, {"M"}, TensorRole::kOut);
+  const auto softmax = [](const std::string& index) { return reduce(ReduceOp::kSoftmax, {index}, read("x", Names{"m", index})); };
+  builder.statement("out", {"m", "n"}, softmax("n"), true);
+  builder.statement("peak", {"m"}, reduce(ReduceOp::kMax, {"j"}, softmax("j")), true);
+  return builder.program;
+}
+
+/// Pointwise, of two halves of one tensor, with a table of positions.
+Program gated() {
+  Builder builder("gated");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N");
+  builder.tensor("x", DType::kF16, {"M", "2 * N"}).tensor("table", DType::kI32, {"M"}).tensor("scale", DType::kF32, {"M", "N"});
+  builder.tensor("out", DType::kF16, {"M", "N"}, TensorRole::kOut);
+  const ExprRef right = read("x", {make_index("m"), call(Function::kAdd, {make_index("n"), dim("N")}, DType::kI64)});
+  const ExprRef scale = read("scale", {read("table", Names{"m"}, DType::kI64), make_index("n")});
+  builder.statement("out", {"m", "n"}, call(Function::kSilu, {read("x", Names{"m", "n"})}) * right * scale, true);
+  return builder.program;
+}
+
 }  // namespace
 
 std::vector<GoldenCase> golden_cases() {
@@ -106,6 +130,8 @@ std::vector<GoldenCase> golden_cases() {
   cases.push_back({"gemm_sm90_tma_wgmma", matmul_bias_relu(), {{"BLOCK_M", 256}, {"CLUSTER_N", 2}, {"IS_STAGED", 1}}, Arch::kSm90a});
   cases.push_back(
       {"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
+  cases.push_back({"row_sm80", softmax_and_scale(), {{"THREADS", 64}}});
+  cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 2}}});
   return cases;
 }
 

@@ -50,8 +50,9 @@ TEST_CASE("types that a template does not serve are refused with the rule and th
   const auto factories = factories_for(library(), matmul_bias_relu(DType::kF64), Arch::kSm80, refusals);
   REQUIRE(factories.size() == 1);
   CHECK(factories[0].info().name == "gemm_simt");
-  REQUIRE(refusals.size() == 2);
+  REQUIRE(refusals.size() == 3);
   CHECK_THAT(refusals[0], contains_text("gemm_sm80_mma: A is f64"));
+  CHECK(refusals[2] == "row_sm80: a product of matrices is no function of rows");
   CHECK(refusals[1] == "gemm_sm90_tma_wgmma: needs sm_90a, the target is sm_80");
 }
 

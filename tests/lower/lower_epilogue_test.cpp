@@ -167,6 +167,43 @@ TEST_CASE("the steps are of the first output; the arguments are those of all") {
   CHECK_THAT(lowered.hooks.at("epilogue_is_aligned"), contains_text("args.out") && !contains_text("raw"));
 }
 
+TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by phase, the outputs") {
+  Builder builder("op");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N").index("j", "N");
+  builder.tensor("x", DType::kBF16, {"M", "N"}).tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  builder.tensor("peak", DType::kF32, {"M"}, TensorRole::kOut);
+  const auto x = [](const std::string& column) { return read("x", Names{"m", column}); };
+  const ExprRef peak = reduce(ReduceOp::kMax, {"j"}, x("j"));
+  builder.statement("out", {"m", "n"}, x("n") * reduce(ReduceOp::kSum, {"j"}, x("j") * peak), true);
+  builder.statement("peak", {"m"}, peak, true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  std::string why_not;
+  const auto matches = unify(*parse_template_pattern("out[m,n] = row[n](m)"), groups->front(), builder.program, why_not);
+  INFO(why_not);
+  REQUIRE(matches.size() == 1);
+  const auto lowered = lower_row(matches.front(), builder.program);
+  REQUIRE(lowered);
+  CHECK(lowered->hooks.at("row_reads") == "{\n  ElementWords<BFloat16, Config::VEC> x;\n}");
+  CHECK(lowered->hooks.at("row_read") ==
+        "{\n  load_elements<Config::VEC, kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);\n}");
+  CHECK(lowered->hooks.at("row_results") == "{\n  float row_max;\n  float row_sum;\n}");
+  CHECK_THAT(lowered->hooks.at("row_identity"),
+             contains_text("if constexpr (kPhase == 0) {\n  partial[0] = -__int_as_float(0x7f800000);\n}") &&
+                 contains_text(" else {\n  partial[0] = 0.0f;\n}"));
+  CHECK_THAT(lowered->hooks.at("row_accumulate"),
+             contains_text("partial[0] = maximum(partial[0], to_accumulator<float>(reads.x.elements[i]));") &&
+                 contains_text("partial[0] = partial[0] + to_accumulator<float>(reads.x.elements[i]) * results.row_max;") &&
+                 contains_text("if (!kIsWhole && i >= count)"));
+  CHECK_THAT(lowered->hooks.at("row_combine"), contains_text("maximum(partial[0], other[0])"));
+  CHECK_THAT(lowered->hooks.at("row_finish"),
+             contains_text("results.row_max = partial[0];") && contains_text("results.row_sum = partial[0];"));
+  CHECK_THAT(lowered->hooks.at("row_store"), contains_text("from_accumulator<BFloat16>(") && !contains_text("peak"));
+  CHECK(lowered->hooks.at("row_store_once") == "{\n  *(args.peak + m) = from_accumulator<float>(results.row_max);\n}");
+  CHECK(lowered->hooks.at("row_is_aligned") ==
+        "{\n  return is_aligned_for<kVec>(args.x, args.x_stride_m) && is_aligned_for<kVec>(args.out, args.out_stride_m);\n}");
+}
+
 TEST_CASE("several outputs are all computed before the first is stored") {
   Program program = matmul_bias_relu();
   Builder builder("op");

@@ -42,7 +42,8 @@ inline SpecialiseRequest default_request(const SourceTree& sources, const Templa
     if (binding.is_type) {
       request.types[binding.name] = binding.source == "dtype:accumulate" ? "float" : "Half";
     } else {
-      request.values[binding.name] = is_k_of_a ? 1 : 0;
+      const bool is_count = binding.source.starts_with("num_") || binding.source.starts_with("bytes_");
+      request.values[binding.name] = is_k_of_a || is_count ? 1 : 0;
     }
   }
   return request;

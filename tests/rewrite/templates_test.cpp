@@ -14,7 +14,7 @@ TEST_CASE("every .cuh file of the template folder is embedded in the executable"
   const SourceTree sources = builtin_template_sources();
   const std::filesystem::path root = std::filesystem::path(KW_SOURCE_DIR) / "templates";
   std::set<std::string> in_folder;
-  for (const char* folder : {"ptx", "parts", "gemm", "support"}) {
+  for (const char* folder : {"ptx", "parts", "gemm", "rows", "support"}) {
     if (!std::filesystem::exists(root / folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(root / folder)) {
       if (entry.path().extension() == ".cuh") in_folder.insert(std::filesystem::relative(entry.path(), root).string());

@@ -80,8 +80,12 @@ NvrtcResult compile(const std::string& source, const std::string& arch) {
   return result;
 }
 
+std::string template_path(const std::string& name) {
+  return std::string(KW_SOURCE_DIR "/templates/") + (name.starts_with("row_") ? "rows/" : "gemm/") + name + ".cuh";
+}
+
 std::string template_text(const std::string& name, const std::vector<std::string>& settings) {
-  std::ifstream file(std::string(KW_SOURCE_DIR "/templates/gemm/") + name + ".cuh");
+  std::ifstream file(template_path(name));
   std::stringstream text;
   text << file.rdbuf();
   std::string result = text.str();

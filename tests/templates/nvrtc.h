@@ -18,7 +18,10 @@ struct NvrtcResult {
 /// $KERNELWRIGHT_NVRTC, the loader's path, /usr/local/cuda.
 NvrtcResult compile(const std::string& source, const std::string& arch);
 
-/// Text of templates/gemm/`name`.cuh with members of Config replaced: {"BLOCK_M=64", "ElementA=float"}. Throws when there is no such
+/// The file of a template.
+std::string template_path(const std::string& name);
+
+/// Text of the template's file with members of Config replaced: {"BLOCK_M=64", "ElementA=float"}. Throws when there is no such
 /// member.
 std::string template_text(const std::string& name, const std::vector<std::string>& settings);
 

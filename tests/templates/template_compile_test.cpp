@@ -40,6 +40,7 @@ TEST_CASE("a template compiles with NVRTC as it stands for every architecture", 
   for (const char* arch : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}) {
     check_no_spills("gemm_simt", {}, arch);
     check_no_spills("gemm_sm80_mma", {}, arch);
+    check_no_spills("row_sm80", {}, arch);
   }
 }
 
@@ -73,6 +74,15 @@ TEST_CASE("gemm_sm90_tma_wgmma compiles without spills: schedules, transposition
   }
 }
 
+TEST_CASE("row_sm80 compiles without spills: short and long rows, clusters, streams, no reduction, doubles", "[templates]") {
+  check_no_spills("row_sm80", {"THREADS=8", "ROWS=16"}, "sm_80");
+  check_no_spills("row_sm80", {"THREADS=1024", "ITEMS=8"}, "sm_80");
+  check_no_spills("row_sm80", {"THREADS=512", "ITEMS=16", "CLUSTER=8"}, "sm_90");
+  check_no_spills("row_sm80", {"IS_STREAMED=true"}, "sm_80");
+  check_no_spills("row_sm80", {"PHASES=0", "VEC=8"}, "sm_80");
+  check_no_spills("row_sm80", {"PHASES=3", "REDUCTIONS=2", "Accumulator=double"}, "sm_90");
+}
+
 TEST_CASE("gemm_simt compiles without spills for each type it computes in", "[templates]") {
   check_no_spills("gemm_simt", {"ElementA=double", "ElementB=double", "Accumulator=double"}, "sm_80");
   check_no_spills("gemm_simt", {"ElementA=signed char", "ElementB=signed char", "Accumulator=int"}, "sm_80");
@@ -93,11 +103,12 @@ TEST_CASE("nvcc takes the templates without a warning, where there is an nvcc", 
     return;
   }
   for (const auto& [name, arch] :
-       {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"), std::pair("gemm_sm90_tma_wgmma", "sm_90a")}) {
+       {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"), std::pair("gemm_sm90_tma_wgmma", "sm_90a"),
+        std::pair("row_sm80", "sm_80"), std::pair("row_sm80", "sm_90")}) {
     const std::string command = nvcc + " -std=c++20 -arch=" + arch +
                                 " -cubin -x cu -Xcompiler=-Wall,-Wextra -Werror all-warnings -I" KW_SOURCE_DIR
                                 "/templates -o " KW_BINARY_DIR "/" +
-                                name + ".cubin " KW_SOURCE_DIR "/templates/gemm/" + name + ".cuh 2>&1";
+                                name + ".cubin " + kw::template_tests::template_path(name) + " 2>&1";
     INFO(command);
     CHECK(std::system(command.c_str()) == 0);
   }

@@ -20,6 +20,7 @@ namespace kw::tuner {
 namespace po = boost::program_options;
 namespace {
 
+constexpr int kMaxFallbackConfigs = 2000;
 constexpr const char* kReadmeMark = "Made by Kernelwright";
 
 generator::ExportKernel kernel_of(const QueryAnswer& answer) {
@@ -39,8 +40,8 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
   return kernel;
 }
 
-/// The variant that takes over where no tuned kernel is legal: of the template with the fewest rules on the problem (gemm_simt: any
-/// strides and alignments, at most 2^31 - 1 tiles).
+/// The variant that takes over where no tuned kernel is legal: the model's best of those with the fewest rules on the problem (gemm_simt:
+/// any strides and alignments, at most 2^31 - 1 tiles; row_sm80 streamed: rows of any length).
 Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
   // What [tune] pins is for the tuned kernels: it may leave no variant that takes every shape.
   auto unpinned = std::make_shared<generator::Program>(*spec.program);
@@ -48,18 +49,21 @@ Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Proble
   LoadedSpec free_spec = spec;
   free_spec.program = std::move(unpinned);
   KW_TRY(const RankedProblem space, rank_problem(free_spec, services, problem));
-  std::set<std::size_t> tried;  // rules on the problem belong to the template: its best config stands for the rest
-  std::optional<generator::Variant> freest;
+  std::map<std::size_t, int> num_tried;  // of each template: enough to meet every kind of config that it has
+  const RankedVariant* freest = nullptr;
+  std::size_t num_rules = 0;
   for (const RankedVariant& ranked : space.ranked) {
-    if (!tried.insert(ranked.factory).second) continue;
-    KW_TRY(generator::Variant variant, space.factories[ranked.factory].emit(ranked.ranked.config));
-    if (!freest || variant.plan.constraints.size() < freest->plan.constraints.size()) freest = std::move(variant);
-    if (tried.size() == space.factories.size()) break;
+    if (++num_tried[ranked.factory] > kMaxFallbackConfigs) continue;
+    KW_TRY(const LaunchPlan plan, space.factories[ranked.factory].plan(ranked.ranked.config));
+    if (freest != nullptr && plan.constraints.size() >= num_rules) continue;
+    freest = &ranked;
+    num_rules = plan.constraints.size();
   }
+  KW_TRY(const generator::Variant variant, space.factories[freest->factory].emit(freest->ranked.config));
   generator::ExportKernel kernel;
-  kernel.variant_id = freest->id;
-  kernel.source = freest->source;
-  kernel.plan = freest->plan;
+  kernel.variant_id = variant.id;
+  kernel.source = variant.source;
+  kernel.plan = variant.plan;
   kernel.arch = services.arch();
   kernel.problem = problem;
   kernel.device_model = services.limits().model_name;

@@ -289,9 +289,28 @@ class Printer {
     for (const std::string& name : node.indices) {
       const Index* index = program_.find_index(name);
       if (index == nullptr) return refuse("index " + name);
-      text += fmt::format("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) ", safe_name(name), cpp_text(index->extent));
+      // The index may be a parameter's name too: it is declared inside the loop, where it hides that.
+      const std::string counter = fmt::format("next_{}", name);
+      text += fmt::format("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) {{ [[maybe_unused]] const std::int64_t {2} = {0}; ",
+                          safe_name(counter), cpp_text(index->extent), safe_name(name));
     }
-    return text + body;
+    return text + body + std::string(node.indices.size(), '}');
+  }
+
+  /// softmax and logsumexp, shifted by the largest value; a row without any finite one gives 0 and -inf (the notation's rules).
+  Result<ExpressionText> exponential_reduce(const ExprNode& node, const std::string& real) const {
+    const bool is_softmax = node.reduce_op == ReduceOp::kSoftmax;
+    const std::string power = fmt::format("apply(exp_of, subtract({}, best), 8)", real);
+    KW_TRY(const std::string largest, loops(node, fmt::format("best = maximum(best, {});", real)));
+    KW_TRY(const std::string total, loops(node, fmt::format("sum.add({});", power)));
+    const std::string result = is_softmax ? fmt::format("divide({}, sum.result())", power) : "add(best, apply(log_of, sum.result(), 8))";
+    const ValueKind wanted = kind_of(node.dtype);
+    return ExpressionText{convert({fmt::format("[&] {{ Real best{{-std::numeric_limits<double>::infinity(), 0}}; {} if (best.value == "
+                                               "-std::numeric_limits<double>::infinity()) return {}; Sum sum; {} return {}; }}()",
+                                               largest, is_softmax ? "Real{0, 0}" : "best", total, result),
+                                   ValueKind::kReal},
+                                  wanted),
+                          wanted};
   }
 
   Result<ExpressionText> reduce(const ExprNode& node) const {
@@ -322,6 +341,9 @@ class Printer {
         return loop("bool holds = true;", fmt::format("holds = as_bool({}) && holds;", real), "holds", ValueKind::kBool);
       case ReduceOp::kCount:
         return loop("std::int64_t count = 0;", fmt::format("count += as_bool({}) ? 1 : 0;", real), "count", ValueKind::kInt);
+      case ReduceOp::kSoftmax:
+      case ReduceOp::kLogSumExp:
+        return exponential_reduce(node, real);
       default:
         return refuse(fmt::format("reduction {}", to_text(node.reduce_op)));
     }

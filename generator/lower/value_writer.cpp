@@ -1,0 +1,252 @@
+// See value_writer.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/lower/value_writer.h"
+
+#include <fmt/format.h>
+
+#include "generator/lower/lower.h"
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+
+constexpr int kAdditive = 5, kUnary = 7;
+
+/// Names that a local of a hook must not hide: its parameters and the functions it calls.
+std::set<std::string> function_names() {
+  std::set<std::string> names = {"args",
+                                 "b",
+                                 "m",
+                                 "n",
+                                 "acc",
+                                 "count",
+                                 "i",
+                                 "values",
+                                 "reads",
+                                 "results",
+                                 "partial",
+                                 "other",
+                                 "load_vector",
+                                 "store_vector",
+                                 "load_elements",
+                                 "store_elements",
+                                 "to_accumulator",
+                                 "from_accumulator",
+                                 "exp",
+                                 "log",
+                                 "sqrt",
+                                 "rsqrt",
+                                 "tanh",
+                                 "erf",
+                                 "sin",
+                                 "cos",
+                                 "floor",
+                                 "pow",
+                                 "expf",
+                                 "logf",
+                                 "sqrtf",
+                                 "rsqrtf",
+                                 "tanhf",
+                                 "erff",
+                                 "sinf",
+                                 "cosf",
+                                 "powf",
+                                 "fabs",
+                                 "fabsf",
+                                 "floorf"};
+  for (const std::string& helper : SupportFunctions::names()) names.insert(helper);
+  return names;
+}
+
+}  // namespace
+
+ExprRef with_squares(const ExprRef& expr) {
+  return rewrite(expr, [](const ExprRef& node) -> ExprRef {
+    const bool is_square = node->kind == Kind::kCall && node->function == Function::kPow && node->operands[1]->kind == Kind::kNumber &&
+                           node->operands[1]->number == 2;
+    return is_square ? make_call(Function::kMul, {node->operands[0], node->operands[0]}, node->dtype) : nullptr;
+  });
+}
+
+ValueWriter::ValueWriter(const PatternMatch& match, const Program& program)
+    : match_(match),
+      program_(program),
+      operations_(match.accumulate, support_),
+      reads_(collect_reads(match, program)),
+      values_(program, reads_),
+      locals_(function_names()) {
+  for (const PatternMatch::Output& output : match.outputs) written_.insert(output.tensor);
+}
+
+void ValueWriter::begin_body() {
+  lowered_.clear();
+  hoisted_.clear();
+  before_.clear();
+  loop_.clear();
+  locals_ = NameTable(function_names());
+  is_lane_guarded_ = false;
+}
+
+Result<LoweredValue> ValueWriter::output_value(const std::string& output, DType dtype, int position) {
+  KW_TRY(const LoweredValue value, lower(position));
+  if (loop_.size() + before_.size() + value.text.size() > kMaxTextBytes)
+    return fail(Stage::kEmit, Code::kNotSupported,
+                fmt::format("{}: the epilogue of {} is too large ({} bytes of text at most)", program_.name, output, kMaxTextBytes));
+  if (dtype == DType::kI8 || dtype == DType::kI32 || dtype == DType::kBool) return operations_.cast(dtype, value);
+  if (is_float(dtype) && value.type != "float" && value.type != "double") return converted(value, operations_.real_type());
+  return value;
+}
+
+std::string ValueWriter::constant_term(const std::string& tensor, const IntExpr& offset) {
+  if (offset == IntExpr(0)) return "";
+  const bool is_negative = offset.is_constant() && offset.constant() < 0;
+  return (is_negative ? " - " : " + ") + arguments_.number(tensor + "_offset", is_negative ? normalise(IntExpr(0) - offset) : offset);
+}
+
+/// " + b * args.x_stride_b + ...", b, m and n first, then what is not linear by its own value.
+Result<std::string> ValueWriter::offset_terms(const std::string& tensor, const LinearForm& offset, bool with_n) {
+  std::string text;
+  for (const char* index : {"b", "m", "n"}) {
+    const IntExpr stride = offset.coefficient_of(index);
+    if (stride == IntExpr(0) || (std::string(index) == "n" && !with_n)) continue;
+    text += stride == IntExpr(1) ? fmt::format(" + {}", index)
+                                 : fmt::format(" + {} * {}", index, arguments_.number(fmt::format("{}_stride_{}", tensor, index), stride));
+  }
+  int number = 0;
+  for (const auto& [atom_text, term] : offset.terms) {
+    if (term.atom->kind == Kind::kIndex) continue;
+    KW_TRY(const LoweredValue atom, lower(values_.intern(term.atom)));
+    const std::string value = at_level(converted(atom, "long long"), kAdditive + 1);
+    const std::string field = fmt::format("{}_stride{}", tensor, number++);
+    text += term.coefficient == IntExpr(1) ? " + " + value : fmt::format(" + {} * {}", value, arguments_.number(field, term.coefficient));
+  }
+  return text;
+}
+
+Result<VectorAccess> ValueWriter::vector_access(const Tensor& tensor, const LinearForm& offset) {
+  VectorAccess access;
+  const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
+  KW_TRY(const std::string terms, offset_terms(tensor.name, offset, /*with_n=*/true));
+  const std::string constant = constant_term(tensor.name, offset.constant);
+  access.address = pointer + terms + constant;
+  access.stride = arguments_.number(tensor.name + "_stride_n", offset.coefficient_of("n"));
+  std::string steps;
+  int number = 0;
+  for (const auto& [atom_text, term] : offset.terms) {
+    const bool is_index = term.atom->kind == Kind::kIndex;
+    const std::string field =
+        is_index ? fmt::format("{}_stride_{}", tensor.name, term.atom->name) : fmt::format("{}_stride{}", tensor.name, number++);
+    if (is_index && term.atom->name == "n") continue;
+    steps += (steps.empty() ? "" : " | ") + arguments_.number(field, term.coefficient);
+  }
+  access.aligned = fmt::format("is_aligned_for<kVec>({}{}, {})", pointer, constant, steps.empty() ? "0" : steps);
+  return access;
+}
+
+/// Index of one element: "b * args.x_stride_b + (n + i)". What is not linear comes from its own value.
+Result<std::string> ValueWriter::element_index(const EpilogueRead& read) {
+  std::string text;
+  int number = 0;
+  for (const auto& [atom_text, term] : read.offset.terms) {
+    KW_TRY(const LoweredValue atom, lower(values_.intern(term.atom)));
+    const LoweredValue value = converted(atom, "long long");
+    const std::string field = term.atom->kind == Kind::kIndex ? fmt::format("{}_stride_{}", read.node->name, term.atom->name)
+                                                              : fmt::format("{}_stride{}", read.node->name, number++);
+    text += text.empty() ? "" : " + ";
+    text += term.coefficient == IntExpr(1)
+                ? at_level(value, kAdditive + 1)
+                : fmt::format("{} * {}", at_level(value, kAdditive + 1), arguments_.number(field, term.coefficient));
+  }
+  const std::string constant = constant_term(read.node->name, read.offset.constant);
+  if (text.empty()) return constant.starts_with(" + ") ? constant.substr(3) : "0" + constant;
+  return text + constant;
+}
+
+Result<LoweredValue> ValueWriter::lower_read(int position) {
+  // Copies: lowering a subscript adds values to the table, which moves what references would point at.
+  const ValueTable::Entry entry = values_.at(position);
+  const EpilogueRead* const known = values_.read_of(*entry.node);
+  if (known == nullptr) return outside_value(*entry.node);
+  const EpilogueRead read = *known;
+  const Tensor& tensor = *program_.find_tensor(entry.node->name);
+  const std::string type = operations_.type_of(entry.node->dtype);
+  if (!entry.reads_in_place && entry.is_per_lane && read.is_vector()) return vector_read(position, tensor, read, type);
+  const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
+  KW_TRY(const std::string index, element_index(read));
+  const LoweredValue element{fmt::format("to_accumulator<{}>({}[{}])", type, pointer, index), type};
+  if (!entry.reads_in_place) return shared_read(position, tensor, read, element);
+  is_lane_guarded_ = is_lane_guarded_ || entry.is_per_lane;
+  return element;
+}
+
+LoweredValue ValueWriter::named(const LoweredValue& value, const std::string& wanted, std::string& statements, const char* indent) {
+  const std::string name = locals_.unique(wanted);
+  statements += fmt::format("{}const {} {} = {};\n", indent, value.type, name, value.text);
+  return {name, value.type};
+}
+
+/// A value that is the same for every lane, named before the loop.
+LoweredValue ValueWriter::hoisted(int position, const LoweredValue& value) {
+  const ValueTable::Entry& entry = values_.at(position);
+  const bool is_operation = entry.node->kind == Kind::kCall || entry.node->kind == Kind::kCast;
+  const auto done = hoisted_.find(position);
+  if (done != hoisted_.end()) return done->second;
+  if (!is_operation || entry.is_per_lane || entry.is_constant || entry.reads_in_place) return value;
+  const LoweredValue result = named(value, entry.name_hint.empty() ? "uniform" : entry.name_hint, before_, "  ");
+  hoisted_[position] = result;
+  lowered_[position] = result;
+  return result;
+}
+
+Result<LoweredValue> ValueWriter::lower_leaf(const ValueTable::Entry& entry) {
+  const ExprNode& node = *entry.node;
+  const std::string type = operations_.type_of(node.dtype);
+  switch (node.kind) {
+    case Kind::kNumber: {
+      const std::string text = literal(node.number, type);
+      return LoweredValue{text, type, text.front() == '-' ? kUnary : 8};
+    }
+    case Kind::kIndex:
+      return node.name == "n" ? LoweredValue{"n + i", "long long", kAdditive} : LoweredValue{node.name, "long long"};
+    case Kind::kDim:
+      return LoweredValue{arguments_.number("dim_" + node.name, IntExpr::variable(node.name)), "long long"};
+    case Kind::kScalar: {
+      const Scalar* scalar = program_.find_scalar(node.name);
+      const std::string scalar_type = operations_.type_of(scalar->dtype);
+      return LoweredValue{arguments_.scalar(*scalar, scalar_type == "bool" ? "int" : scalar_type),
+                          scalar_type == "bool" ? "int" : scalar_type};
+    }
+    default:
+      return fail(Stage::kEmit, Code::kInternal, fmt::format("{}: this expression has no place in a kernel", to_text(entry.node)));
+  }
+}
+
+Result<LoweredValue> ValueWriter::lower(int position) {
+  const auto done = lowered_.find(position);
+  if (done != lowered_.end()) return done->second;
+  KW_TRY(LoweredValue value, lower_new(position));
+  lowered_[position] = value;
+  return value;
+}
+
+Result<LoweredValue> ValueWriter::lower_new(int position) {
+  const ValueTable::Entry entry = values_.at(position);
+  if (entry.node->kind == Kind::kRead) return lower_read(position);
+  if (entry.node->kind != Kind::kCall && entry.node->kind != Kind::kCast) return lower_leaf(entry);
+  std::vector<LoweredValue> operands;
+  for (const int operand : entry.operands) {
+    KW_TRY(LoweredValue value, lower(operand));
+    operands.push_back(entry.is_per_lane ? hoisted(operand, value) : std::move(value));
+  }
+  Result<LoweredValue> value =
+      entry.node->kind == Kind::kCast ? operations_.cast(entry.node->dtype, operands[0]) : operations_.call(*entry.node, operands);
+  if (!value || entry.reads_in_place || entry.is_constant) return value;
+  if (value->text.size() > kMaxTextBytes)
+    return fail(Stage::kEmit, Code::kNotSupported, fmt::format("{}: the epilogue is too large", program_.name));
+  if (!entry.is_per_lane) return entry.num_uses > 1 || !entry.name_hint.empty() ? hoisted(position, *value) : value;
+  if (entry.num_uses > 1) return named(*value, "value", loop_, "    ");
+  return value;
+}
+
+}  // namespace kw::generator

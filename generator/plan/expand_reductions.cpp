@@ -1,0 +1,111 @@
+// See row_match.h. A maximum of -inf is taken for 0 in differences, so that a row without any finite element gives e^-inf = 0 and not
+// e^(-inf + inf) = NaN: softmax of a fully masked row is 0, its logsumexp -inf (the notation's rules).
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+
+#include "generator/plan/expr_tools.h"
+#include "generator/plan/linear_form.h"
+#include "generator/plan/row_match.h"
+
+namespace kw::generator {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+class Expansion {
+ public:
+  Expansion(const ExprRef& reduction, const Program& program) : node_(*reduction), program_(program), type_(reduction->dtype) {}
+
+  Result<ExprRef> expand() const {
+    const ExprRef& value = node_.operands[0];
+    switch (node_.reduce_op) {
+      case ReduceOp::kSum:
+      case ReduceOp::kProd:
+      case ReduceOp::kMax:
+      case ReduceOp::kMin:
+        return std::make_shared<const ExprNode>(node_);
+      case ReduceOp::kMean:
+        return call(Function::kDiv, {reduce(ReduceOp::kSum, value), num_elements()});
+      case ReduceOp::kAny:
+      case ReduceOp::kAll: {
+        const DType real = program_.accumulate;
+        const ExprRef as_number = make_call(Function::kWhere, {value, make_number(1, real), make_number(0, real)}, real);
+        const ExprRef found = reduce(node_.reduce_op == ReduceOp::kAny ? ReduceOp::kMax : ReduceOp::kMin, as_number, real);
+        return make_call(Function::kGt, {found, make_number(0, real)}, DType::kBool);
+      }
+      case ReduceOp::kLogSumExp: {
+        // +inf too is taken for 0: e^inf is infinite, and so is the logarithm of the sum.
+        const ExprRef maximum = reduce(ReduceOp::kMax, value);
+        const ExprRef is_infinite = make_call(Function::kEq, {maximum, number(kInf)}, DType::kBool);
+        const ExprRef shift = call(Function::kWhere, {is_infinite, number(0), finite(maximum)});
+        return call(Function::kAdd, {shift, call(Function::kLog, {reduce(ReduceOp::kSum, power(value, shift))})});
+      }
+      case ReduceOp::kSoftmax:
+        return softmax(value, node_.operands.size() > 1 ? node_.operands[1] : nullptr);
+      default:
+        return fail(Stage::kPlan, Code::kNotSupported, fmt::format("not made yet: {} in a kernel of rows", to_text(node_.reduce_op)),
+                    node_.where);
+    }
+  }
+
+ private:
+  ExprRef call(Function function, std::vector<ExprRef> operands) const { return make_call(function, std::move(operands), type_); }
+  ExprRef number(double value) const { return make_number(value, type_); }
+
+  ExprRef reduce(ReduceOp op, const ExprRef& value, std::optional<DType> type = std::nullopt) const {
+    ExprNode node = node_;
+    node.reduce_op = op;
+    node.dtype = type.value_or(type_);
+    node.operands = {value};
+    return std::make_shared<const ExprNode>(std::move(node));
+  }
+
+  ExprRef num_elements() const {
+    IntExpr count(1);
+    for (const std::string& index : node_.indices) count = count * find_program_index(program_, index)->extent;
+    return from_int_expr(normalise(count));
+  }
+
+  ExprRef finite(const ExprRef& maximum) const {
+    const ExprRef is_empty = make_call(Function::kEq, {maximum, number(-kInf)}, DType::kBool);
+    return call(Function::kWhere, {is_empty, number(0), maximum});
+  }
+
+  ExprRef power(const ExprRef& value, const ExprRef& shift) const { return call(Function::kExp, {call(Function::kSub, {value, shift})}); }
+
+  ExprRef softmax(const ExprRef& value, const ExprRef& sink) const {
+    ExprRef maximum = reduce(ReduceOp::kMax, value);
+    if (sink) maximum = call(Function::kMax, {maximum, sink});
+    const ExprRef shift = finite(maximum);
+    ExprRef total = reduce(ReduceOp::kSum, power(value, shift));
+    if (sink) total = call(Function::kAdd, {total, power(sink, shift)});
+    // A row's total is at least e^0, or 0 when everything is masked.
+    const ExprRef is_masked = make_call(Function::kEq, {total, number(0)}, DType::kBool);
+    const ExprRef factor = call(Function::kWhere, {is_masked, number(0), call(Function::kDiv, {number(1), total})});
+    return call(Function::kMul, {power(value, shift), factor});
+  }
+
+  const ExprNode& node_;
+  const Program& program_;
+  const DType type_;
+};
+
+}  // namespace
+
+Result<ExprRef> expand_reductions(const ExprRef& expr, const Program& program) {
+  std::optional<Error> error;
+  ExprRef expanded = rewrite(expr, [&](const ExprRef& node) -> ExprRef {
+    if (node->kind != ExprNode::Kind::kReduce || error) return nullptr;
+    Result<ExprRef> result = Expansion(node, program).expand();
+    if (result) return *result;
+    error = result.error();
+    return nullptr;
+  });
+  if (error) return fail(*error);
+  return expanded;
+}
+
+}  // namespace kw::generator

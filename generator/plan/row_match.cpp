@@ -1,0 +1,309 @@
+// See row_match.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/plan/row_match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generator/base/stable_sort.h"
+#include "generator/plan/expr_tools.h"
+#include "generator/plan/index_groups.h"
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+
+void collect_indices(const ExprRef& expr, std::set<std::string> bound, std::vector<std::string>& order) {
+  if (expr->kind == Kind::kReduce) bound.insert(expr->indices.begin(), expr->indices.end());
+  if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0 && std::find(order.begin(), order.end(), expr->name) == order.end())
+    order.push_back(expr->name);
+  for (const ExprRef& operand : expr->operands) collect_indices(operand, bound, order);
+}
+
+class RowMatcher {
+ public:
+  RowMatcher(const FusionGroup& group, const Program& program, std::string& why_not)
+      : group_(group), program_(program), why_not_(why_not) {}
+
+  std::optional<PatternMatch> match() {
+    if (has_matrix_product(group_)) return refuse("a product of matrices is no function of rows");
+    for (const FusionGroup::Output& output : group_.outputs) {
+      const Result<ExprRef> expanded = expand_reductions(output.value, program_);
+      if (!expanded) return refuse(expanded.error().message);
+      values_.push_back(*expanded);
+    }
+    for (const ExprRef& value : values_) {
+      if (!find_reduced(value)) return std::nullopt;
+    }
+    if (!find_column() || !find_rows()) return std::nullopt;
+    order_rows();
+    PatternMatch result;
+    result.accumulate = program_.accumulate;
+    result.uses_tf32 = program_.uses_tf32;
+    result.index_map = {{"m", rows_.name()}, {"n", column_}};
+    result.extents = {{"m", rows_.extent()}, {"n", normalise(column_extent_)}};
+    for (std::size_t i = 0; i < group_.outputs.size(); ++i) {
+      std::optional<PatternMatch::Output> output = output_of(i, result.reductions);
+      if (!output) return std::nullopt;
+      result.outputs.push_back(std::move(*output));
+    }
+    kw::stable_sort(result.reductions, [](const auto& a, const auto& b) { return a.phase < b.phase; });
+    if (!check_written(result)) return std::nullopt;
+    for (const PatternMatch::Output& output : result.outputs) count_bytes(output.value, result.bytes_per_column);
+    for (const PatternMatch::Reduction& reduction : result.reductions) count_bytes(reduction.operand, result.bytes_per_column);
+    return result;
+  }
+
+ private:
+  std::nullopt_t refuse(std::string reason) {
+    why_not_ = std::move(reason);
+    return std::nullopt;
+  }
+  bool fails(std::string reason) {
+    why_not_ = std::move(reason);
+    return false;
+  }
+
+  /// Notes the rows and the extent of every reduction.
+  bool find_reduced(const ExprRef& expr) {
+    if (expr->kind == Kind::kReduce) {
+      if (expr->indices.size() != 1)
+        return fails(fmt::format("{} over {}: reductions over several indices are not made yet", to_text(expr->reduce_op),
+                                 fmt::join(expr->indices, ",")));
+      if (!is_float(expr->dtype) || expr->dtype != program_.accumulate)
+        return fails(fmt::format("{}: reductions of integers are not made yet", to_text(expr)));
+      const IntExpr& extent = find_program_index(program_, expr->indices.front())->extent;
+      if (has_reduction_ && !are_equal(extent, column_extent_))
+        return fails(fmt::format("reductions over {} and over {} elements: plans of several kernels are not made yet",
+                                 column_extent_.to_text(), extent.to_text()));
+      has_reduction_ = true;
+      column_extent_ = extent;
+      std::vector<std::string> free;
+      collect_indices(expr, {}, free);
+      free_of_reductions_.insert(free.begin(), free.end());
+    }
+    return std::all_of(expr->operands.begin(), expr->operands.end(), [this](const ExprRef& operand) { return find_reduced(operand); });
+  }
+
+  /// The index of the outputs that runs along the rows: none when the outputs are of rows alone.
+  bool find_column() {
+    for (const FusionGroup::Output& output : group_.outputs) {
+      for (const std::string& index : output.indices) {
+        const bool may_run = !has_reduction_ || (free_of_reductions_.count(index) == 0 &&
+                                                 are_equal(find_program_index(program_, index)->extent, column_extent_));
+        if (!may_run) continue;
+        // Of a pointwise output the one along which it is contiguous.
+        const bool is_better = column_.empty() || (!has_reduction_ && is_contiguous(output, index) && !is_contiguous(output, column_));
+        if (is_better) column_ = index;
+      }
+      if (!column_.empty()) break;
+    }
+    if (!has_reduction_) column_extent_ = column_.empty() ? IntExpr(1) : find_program_index(program_, column_)->extent;
+    return true;
+  }
+
+  bool is_contiguous(const FusionGroup::Output& output, const std::string& index) const {
+    Access access;
+    std::string ignored;
+    if (!make_access(output.tensor, output.subscripts, program_, access, ignored)) return false;
+    const auto stride = access.strides.find(index);
+    return stride != access.strides.end() && stride->second == IntExpr(1);
+  }
+
+  bool find_rows() {
+    std::vector<std::string> rows;
+    const auto add = [&](const std::string& index) {
+      if (index != column_ && std::find(rows.begin(), rows.end(), index) == rows.end()) rows.push_back(index);
+    };
+    for (const FusionGroup::Output& output : group_.outputs) {
+      for (const std::string& index : output.indices) add(index);
+    }
+    for (const std::string& index : free_of_reductions_) add(index);
+    for (const FusionGroup::Output& output : group_.outputs) {
+      for (const std::string& index : rows) {
+        if (std::find(output.indices.begin(), output.indices.end(), index) == output.indices.end())
+          return fails(fmt::format("output {} has no index {}: outputs of other rows are not made yet", output.tensor, index));
+      }
+    }
+    for (const std::string& index : rows) {
+      rows_.indices.push_back(index);
+      rows_.extents.push_back(find_program_index(program_, index)->extent);
+    }
+    return true;
+  }
+
+  /// The order in which most accesses find one row behind the other.
+  void order_rows() {
+    std::vector<Access> accesses;
+    std::string ignored;
+    for (const FusionGroup::Output& output : group_.outputs) add_access(output.tensor, output.subscripts, accesses);
+    std::vector<const Access*> of_outputs, all;
+    const std::size_t num_outputs = accesses.size();
+    for (const ExprRef& value : values_) add_reads(value, accesses);
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      (i < num_outputs ? of_outputs : all).push_back(&accesses[i]);
+      if (i < num_outputs) all.push_back(&accesses[i]);
+    }
+    if (!flatten(rows_, all, ignored)) flatten(rows_, of_outputs, ignored);
+  }
+
+  void add_access(const std::string& tensor, const std::vector<ExprRef>& subscripts, std::vector<Access>& accesses) const {
+    Access access;
+    std::string ignored;
+    if (program_.find_tensor(tensor) != nullptr && make_access(tensor, subscripts, program_, access, ignored)) accesses.push_back(access);
+  }
+
+  void add_reads(const ExprRef& expr, std::vector<Access>& accesses) const {
+    if (expr->kind == Kind::kRead) add_access(expr->name, expr->operands, accesses);
+    for (const ExprRef& operand : expr->operands) add_reads(operand, accesses);
+  }
+
+  /// The expression over m and n; its reductions become reads of their results.
+  std::optional<ExprRef> over_pattern(const ExprRef& expr, std::vector<PatternMatch::Reduction>& reductions) {
+    bool has_failed = false;
+    const ExprRef without = rewrite(expr, [&](const ExprRef& node) -> ExprRef {
+      if (node->kind != Kind::kReduce || has_failed) return nullptr;
+      const std::set<std::string> bound(node->indices.begin(), node->indices.end());
+      std::vector<std::string> free;
+      collect_indices(node, {}, free);
+      for (const std::string& index : free) {
+        const bool is_row = std::find(rows_.indices.begin(), rows_.indices.end(), index) != rows_.indices.end();
+        if (is_row) continue;
+        has_failed = true;
+        why_not_ = fmt::format("{} depends on {}, which is no index of the rows: not made yet", to_text(node), index);
+        return nullptr;
+      }
+      std::map<std::string, ExprRef> names = rows_.member_values("m");
+      names[node->indices.front()] = make_index("n");
+      return result_of(node->reduce_op, substitute_indices(node->operands[0], names), reductions);
+    });
+    if (has_failed) return std::nullopt;
+    std::map<std::string, ExprRef> names = rows_.member_values("m");
+    if (!column_.empty()) names[column_] = make_index("n");
+    return substitute_indices(without, names);
+  }
+
+  /// A read of the reduction's result; equal reductions are one.
+  ExprRef result_of(ReduceOp op, const ExprRef& operand, std::vector<PatternMatch::Reduction>& reductions) {
+    const std::string text = fmt::format("{} {}", to_text(op), to_text(operand));
+    const auto [known, is_new] = names_.emplace(text, "");
+    if (is_new) {
+      PatternMatch::Reduction reduction;
+      reduction.op = op;
+      reduction.operand = operand;
+      reduction.phase = phase_of(operand, reductions);
+      const std::string wanted = fmt::format("row_{}", to_text(op));
+      reduction.name = wanted;
+      for (int number = 2; is_taken(reduction.name, reductions); ++number) reduction.name = fmt::format("{}_{}", wanted, number);
+      known->second = reduction.name;
+      reductions.push_back(std::move(reduction));
+    }
+    ExprNode read;
+    read.kind = Kind::kRead;
+    read.dtype = program_.accumulate;
+    read.name = known->second;
+    return std::make_shared<const ExprNode>(std::move(read));
+  }
+
+  bool is_taken(const std::string& name, const std::vector<PatternMatch::Reduction>& reductions) const {
+    return program_.find_tensor(name) != nullptr ||
+           std::any_of(reductions.begin(), reductions.end(), [&](const auto& other) { return other.name == name; });
+  }
+
+  static int phase_of(const ExprRef& expr, const std::vector<PatternMatch::Reduction>& reductions) {
+    int phase = 0;
+    if (expr->kind == Kind::kRead) {
+      const auto found = std::find_if(reductions.begin(), reductions.end(), [&](const auto& other) { return other.name == expr->name; });
+      if (found != reductions.end()) phase = found->phase + 1;
+    }
+    for (const ExprRef& operand : expr->operands) phase = std::max(phase, phase_of(operand, reductions));
+    return phase;
+  }
+
+  std::optional<PatternMatch::Output> output_of(std::size_t position, std::vector<PatternMatch::Reduction>& reductions) {
+    const FusionGroup::Output& output = group_.outputs[position];
+    PatternMatch::Output result;
+    result.tensor = output.tensor;
+    result.dtype = program_.find_tensor(output.tensor)->dtype;
+    const std::optional<ExprRef> value = over_pattern(values_[position], reductions);
+    if (!value) return std::nullopt;
+    result.value = *value;
+    for (const ExprRef& subscript : output.subscripts) result.subscripts.push_back(*over_pattern(subscript, reductions));
+    return result;
+  }
+
+  void count_bytes(const ExprRef& expr, int& bytes) {
+    const Tensor* tensor = expr->kind == Kind::kRead ? program_.find_tensor(expr->name) : nullptr;
+    if (tensor != nullptr && depends_on(expr, {"n"}) && counted_.insert(to_text(expr)).second) bytes += size_bytes(tensor->dtype);
+    for (const ExprRef& operand : expr->operands) count_bytes(operand, bytes);
+  }
+
+  /// A tensor that the kernel writes may be read only at its own row, and outside reductions only at the element that the same thread
+  /// writes.
+  /// One thread writes an output of one element a row: nothing else may read that.
+  bool check_written(const PatternMatch& match) {
+    for (const PatternMatch::Output& output : match.outputs) {
+      const auto depends_on_n = [](const ExprRef& subscript) { return depends_on(subscript, {"n"}); };
+      if (std::any_of(output.subscripts.begin(), output.subscripts.end(), depends_on_n)) continue;
+      const auto is_read = [&](const PatternMatch::Output& reader) {
+        return reader.tensor != output.tensor && reads(reader.value, output.tensor);
+      };
+      const auto is_reduced = [&](const PatternMatch::Reduction& reduction) { return reads(reduction.operand, output.tensor); };
+      if (std::any_of(match.outputs.begin(), match.outputs.end(), is_read) ||
+          std::any_of(match.reductions.begin(), match.reductions.end(), is_reduced))
+        return fails(
+            fmt::format("{} has one element a row, is updated in place and also read for other values: not made yet", output.tensor));
+    }
+    for (const PatternMatch::Output& output : match.outputs) {
+      const auto check = [&](const ExprRef& expr) {
+        if (reads_only_own_element(expr, output)) return true;
+        return fails(fmt::format("{} is written and also read at other elements: not made yet", output.tensor));
+      };
+      for (const PatternMatch::Output& reader : match.outputs) {
+        if (!check(reader.value)) return false;
+      }
+      for (const PatternMatch::Reduction& reduction : match.reductions) {
+        if (!check(reduction.operand)) return false;
+      }
+    }
+    return true;
+  }
+
+  static bool reads(const ExprRef& expr, const std::string& tensor) {
+    if (expr->kind == Kind::kRead && expr->name == tensor) return true;
+    return std::any_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return reads(operand, tensor); });
+  }
+
+  static bool reads_only_own_element(const ExprRef& expr, const PatternMatch::Output& output) {
+    if (expr->kind == Kind::kRead && expr->name == output.tensor) {
+      for (std::size_t axis = 0; axis < output.subscripts.size(); ++axis) {
+        if (to_text(expr->operands[axis]) != to_text(output.subscripts[axis])) return false;
+      }
+    }
+    return std::all_of(expr->operands.begin(), expr->operands.end(),
+                       [&](const ExprRef& operand) { return reads_only_own_element(operand, output); });
+  }
+
+  const FusionGroup& group_;
+  const Program& program_;
+  std::string& why_not_;
+  std::vector<ExprRef> values_;  ///< of the outputs, reductions expanded
+  bool has_reduction_ = false;
+  IntExpr column_extent_{1};
+  std::string column_;
+  std::set<std::string> free_of_reductions_;
+  IndexGroup rows_;
+  std::set<std::string> counted_;             ///< texts of reads
+  std::map<std::string, std::string> names_;  ///< text of a reduction -> name of its result
+};
+
+}  // namespace
+
+std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& program, std::string& why_not) {
+  return RowMatcher(group, program, why_not).match();
+}
+
+}  // namespace kw::generator

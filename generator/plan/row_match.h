@@ -1,0 +1,20 @@
+// Fits a group to a row pattern "out[m,n] = row[n](m)": one index of the outputs runs along the rows, the others count them; reductions
+// run over the former. Reductions of the notation are taken apart into sums, products, maxima and minima in phases.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "generator/plan/fusion_group.h"
+
+namespace kw::generator {
+
+/// mean, softmax, logsumexp, any and all written as sums, maxima and pointwise functions. Error kNotSupported for a reduction that is
+/// none of these nor a sum, product, maximum or minimum.
+Result<ExprRef> expand_reductions(const ExprRef& expr, const Program& program);
+
+/// The match, or nothing with the reason. Values of the result are over m (all rows, flattened) and n; each output's subscripts too.
+std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& program, std::string& why_not);
+
+}  // namespace kw::generator

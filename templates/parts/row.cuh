@@ -1,0 +1,102 @@
+// A function of whole rows: pointwise values of the elements (m, n) and reductions over n, which may use reductions of earlier phases. All
+// hooks are replaced by the generator with the op's own expressions; as they stand they divide each element by its row's sum, so that a
+// template compiles and runs alone. Include it after `struct Config`: Config::VEC neighbouring elements are handled at a time,
+// Config::REDUCTIONS is the most reductions of one phase, Config::Accumulator the type computed in. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "parts/annotations.cuh"
+#include "parts/types.cuh"
+#include "parts/whole_vector.cuh"
+
+using Accumulator = Config::Accumulator;
+
+/// Kernel parameter `problem`.
+struct RowProblem {
+  long long extent_m;  ///< rows
+  long long extent_n;  ///< elements of a row
+};
+
+/// Kernel parameter `row`: pointers and strides (elements) of the tensors that are read and written, and the op's scalars.
+HOOK("row_args") struct RowArgs {
+  const Accumulator* x;
+  Accumulator* out;
+  long long stride_m;
+};
+
+/// Whether kVec elements of every contiguous tensor are aligned to their whole, wherever a row's n is a multiple of kVec.
+HOOK("row_is_aligned")
+template <int kVec>
+__device__ __forceinline__ bool row_is_aligned(const RowArgs& args) {
+  return is_aligned_for<kVec>(args.x, args.stride_m) && is_aligned_for<kVec>(args.out, args.stride_m);
+}
+
+/// What the elements (m, n) .. (m, n + VEC - 1) need, as it lies in gmem.
+HOOK("row_reads") struct RowReads {
+  ElementWords<Accumulator, Config::VEC> x;
+};
+
+/// Loads it for the first `count` elements. kIsWhole: count is VEC and row_is_aligned<VEC>().
+HOOK("row_read")
+template <bool kIsWhole>
+__device__ __forceinline__ void row_read(const RowArgs& args, long long m, long long n, int count, RowReads& reads) {
+  load_elements<Config::VEC, kIsWhole>(args.x + m * args.stride_m + n, 1, count, reads.x);
+}
+
+/// The finished reductions of a row.
+HOOK("row_results") struct RowResults {
+  Accumulator sum;
+};
+
+/// Neutral values of the phase's reductions.
+HOOK("row_identity")
+template <int kPhase>
+__device__ __forceinline__ void row_identity(Accumulator (&partial)[Config::REDUCTIONS]) {
+  partial[0] = 0;
+}
+
+/// Takes `count` elements into the phase's reductions.
+HOOK("row_accumulate")
+template <int kPhase, bool kIsWhole>
+__device__ __forceinline__ void row_accumulate(const RowArgs& args, long long m, long long n, const RowReads& reads,
+                                               const RowResults& results, int count, Accumulator (&partial)[Config::REDUCTIONS]) {
+#pragma unroll
+  for (int i = 0; i < Config::VEC; ++i) {
+    if (!kIsWhole && i >= count) {
+      break;
+    }
+    partial[0] = partial[0] + to_accumulator<Accumulator>(reads.x.elements[i]);
+  }
+}
+
+/// Takes other elements' reductions into these.
+HOOK("row_combine")
+template <int kPhase>
+__device__ __forceinline__ void row_combine(Accumulator (&partial)[Config::REDUCTIONS], const Accumulator (&other)[Config::REDUCTIONS]) {
+  partial[0] = partial[0] + other[0];
+}
+
+HOOK("row_finish")
+template <int kPhase>
+__device__ __forceinline__ void row_finish(const Accumulator (&partial)[Config::REDUCTIONS], RowResults& results) {
+  results.sum = partial[0];
+}
+
+/// Outputs of `count` elements.
+HOOK("row_store")
+template <bool kIsWhole>
+__device__ __forceinline__ void row_store(const RowArgs& args, long long m, long long n, const RowReads& reads, const RowResults& results,
+                                          int count) {
+  ElementWords<Accumulator, Config::VEC> values;
+#pragma unroll
+  for (int i = 0; i < Config::VEC; ++i) {
+    if (!kIsWhole && i >= count) {
+      break;
+    }
+    values.elements[i] = to_accumulator<Accumulator>(reads.x.elements[i]) / results.sum;
+  }
+  store_elements<Config::VEC, kIsWhole>(args.out + m * args.stride_m + n, 1, count, values);
+}
+
+/// Outputs that have one element a row.
+HOOK("row_store_once")
+__device__ __forceinline__ void row_store_once(const RowArgs& args, long long m, const RowResults& results) {}

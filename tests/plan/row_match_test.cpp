@@ -1,0 +1,157 @@
+// Programs of rows fitted to the row pattern: which index runs along the rows, reductions in phases, what is refused and why.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/plan/row_match.h"
+
+#include <cmath>
+
+#include "tests/catch.h"
+#include "tests/plan/programs.h"
+
+using namespace kw;
+using namespace kw::generator;
+using namespace kw::generator::testing;
+using Names = std::vector<std::string>;
+
+namespace {
+
+Builder rows() {
+  Builder builder("op");
+  builder.dims({"B", "M", "N"}).index("b", "B").index("m", "M").index("n", "N").index("j", "N");
+  builder.tensor("x", DType::kBF16, {"M", "N"}).tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  return builder;
+}
+
+ExprRef x(const std::string& column = "n") { return read("x", Names{"m", column}); }
+ExprRef sum(const std::string& index, const ExprRef& value) { return reduce(ReduceOp::kSum, {index}, value); }
+
+std::vector<PatternMatch> matches(const Program& program, std::string& why_not) {
+  const TemplatePattern pattern = *parse_template_pattern("out[m,n] = row[n](m)");
+  const auto groups = plan_groups(program);
+  REQUIRE(groups);
+  return unify(pattern, groups->front(), program, why_not);
+}
+
+PatternMatch match(const Program& program) {
+  std::string why_not;
+  const std::vector<PatternMatch> found = matches(program, why_not);
+  INFO(why_not);
+  REQUIRE(found.size() == 1);
+  return found.front();
+}
+
+std::string refusal(const Program& program) {
+  std::string why_not;
+  CHECK(matches(program, why_not).empty());
+  return why_not;
+}
+
+}  // namespace
+
+TEST_CASE("a row pattern names the rows and the index along them") {
+  const auto pattern = parse_template_pattern("out[m,n] = row[n](m)");
+  REQUIRE(pattern);
+  CHECK(pattern->is_row);
+  CHECK(pattern->operands.empty());
+  CHECK_FALSE(parse_template_pattern("out[m,n] = row[m](n)"));
+  CHECK_FALSE(parse_template_pattern("out[m,n] = row[n]"));
+}
+
+TEST_CASE("a reduction over another index of the same extent runs along the row") {
+  Builder builder = rows();
+  builder.statement("out", {"m", "n"}, x() * sum("j", x("j") * x("j")), true);
+  const PatternMatch found = match(builder.program);
+  REQUIRE(found.reductions.size() == 1);
+  CHECK(to_text(found.reductions[0].operand) == "x[m,n] * x[m,n]");
+  CHECK(found.reductions[0].phase == 0);
+  CHECK(to_text(found.outputs[0].value) == "x[m,n] * row_sum[]");
+  CHECK(found.extents.at("m").to_text() == "M");
+  CHECK(found.extents.at("n").to_text() == "N");
+  CHECK(found.bytes_per_column == 2);
+}
+
+TEST_CASE("softmax is a maximum, then a sum; equal reductions are one") {
+  Builder builder = rows();
+  builder.tensor("total", DType::kF32, {"M"}, TensorRole::kOut);
+  builder.statement("out", {"m", "n"}, reduce(ReduceOp::kSoftmax, {"n"}, x()), true);
+  builder.statement("total", {"m"}, reduce(ReduceOp::kLogSumExp, {"j"}, x("j")), true);
+  const PatternMatch found = match(builder.program);
+  REQUIRE(found.reductions.size() == 2);
+  CHECK(found.reductions[0].op == ReduceOp::kMax);
+  CHECK(found.reductions[1].op == ReduceOp::kSum);
+  CHECK(found.reductions[1].phase == 1);
+  CHECK(to_text(found.reductions[1].operand) == "exp(x[m,n] - where(row_max[] == -inf, 0.0, row_max[]))");
+}
+
+TEST_CASE("a reduction inside a reduction is an earlier phase") {
+  Builder builder = rows();
+  const ExprRef center = call(Function::kSub, {x("n"), reduce(ReduceOp::kMean, {"j"}, x("j"))});
+  builder.statement("out", {"m", "n"}, sum("n", center * center) * x(), true);
+  const PatternMatch found = match(builder.program);
+  REQUIRE(found.reductions.size() == 2);
+  CHECK(to_text(found.reductions[1].operand) == "(x[m,n] - row_sum[] / N) * (x[m,n] - row_sum[] / N)");
+  CHECK(found.reductions[1].name == "row_sum_2");
+}
+
+TEST_CASE("rows of several indices are one, by division where memory does not follow") {
+  Builder builder("op");
+  builder.dims({"B", "M", "N"}).index("b", "B").index("m", "M").index("n", "N");
+  builder.tensor("x", DType::kF16, {"B", "M", "N"}).tensor("w", DType::kF16, {"M", "N"});
+  builder.tensor("out", DType::kF16, {"B", "M", "N"}, TensorRole::kOut);
+  const ExprRef value = read("x", Names{"b", "m", "n"});
+  builder.statement("out", {"b", "m", "n"}, value * read("w", Names{"m", "n"}) * sum("n", value), true);
+  const PatternMatch found = match(builder.program);
+  CHECK(found.extents.at("m").to_text() == "B * M");
+  CHECK(to_text(found.reductions[0].operand) == "x[m // M,m % M,n]");
+  CHECK(to_text(found.outputs[0].value) == "x[m // M,m % M,n] * w[m % M,n] * row_sum[]");
+}
+
+TEST_CASE("a pointwise program runs along its contiguous index") {
+  Builder builder = rows();
+  builder.tensor("turned", DType::kBF16, {"N", "M"}, TensorRole::kOut);
+  builder.statement("turned", {"n", "m"}, call(Function::kRelu, {x()}), true);
+  const PatternMatch found = match(builder.program);
+  CHECK(found.reductions.empty());
+  CHECK(found.extents.at("n").to_text() == "M");
+  CHECK(found.index_map.at("n") == "m");
+}
+
+TEST_CASE("a matrix times a vector is a function of rows") {
+  Builder builder("op");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N");
+  builder.tensor("A", DType::kF16, {"M", "N"}).tensor("v", DType::kF16, {"N"}).tensor("out", DType::kF16, {"M"}, TensorRole::kOut);
+  builder.statement("out", {"m"}, sum("n", read("A", Names{"m", "n"}) * read("v", Names{"n"})), true);
+  const PatternMatch found = match(builder.program);
+  CHECK(found.bytes_per_column == 4);
+  CHECK(to_text(found.outputs[0].value) == "row_sum[]");
+}
+
+TEST_CASE("what is no function of rows is refused with the reason") {
+  Builder product = rows();
+  product.tensor("w", DType::kBF16, {"N", "N"});
+  product.statement("out", {"m", "n"}, sum("j", x("j") * read("w", Names{"n", "j"})), true);
+  CHECK(refusal(product.program) == "a product of matrices is no function of rows");
+
+  Builder two = rows();
+  two.index("i", "M").statement("out", {"m", "n"}, sum("j", x("j")) + sum("i", read("x", Names{"i", "n"})), true);
+  CHECK_THAT(refusal(two.program), contains_text("plans of several kernels are not made yet"));
+
+  Builder order = rows();
+  order.statement("out", {"m", "n"}, reduce(ReduceOp::kArgmax, {"j"}, x("j")) * x(), true);
+  CHECK_THAT(refusal(order.program), contains_text("argmax"));
+
+  Builder shifted = rows();
+  shifted.program.tensors[1].role = TensorRole::kInOut;
+  const ExprRef right = read(
+      "out", {make_index("m"),
+              call(Function::kMod, {call(Function::kAdd, {make_index("n"), number(1, DType::kI64)}, DType::kI64), dim("N")}, DType::kI64)});
+  shifted.statement("out", {"m", "n"}, x() + right, true);
+  CHECK(refusal(shifted.program) == "out is written and also read at other elements: not made yet");
+}
+
+TEST_CASE("an update in place is read at its own elements, in reductions too") {
+  Builder builder = rows();
+  builder.program.tensors[1].role = TensorRole::kInOut;
+  const auto total = [](const std::string& column) { return read("x", Names{"m", column}) + read("out", Names{"m", column}); };
+  builder.statement("out", {"m", "n"}, total("n") * sum("j", total("j") * total("j")), true);
+  CHECK(match(builder.program).reductions.size() == 1);
+}
