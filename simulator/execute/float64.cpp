@@ -68,9 +68,10 @@ double formula(Op op, double x, double y, double z) {
   return canonical(static_cast<double>(result));
 }
 
-/// rcp.approx.ftz.f64 and rsqrt.approx.f64: coarse by definition, here the right value with the low word cleared (relative error 2^-20).
+/// PTX ISA, rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: gross approximations of 20 bits by definition, here the right value with the low
+/// word cleared (relative error 2^-20).
 template <Op kOp>
-Outcome approximate(Frame& frame, const Instr& instr) {
+Outcome coarse(Frame& frame, const Instr& instr) {
   for_lanes(frame.lanes, [&](int lane) {
     const double a = frame.at<double>(instr.a)[lane];
     // .ftz: a subnormal counts as the zero of its sign.
@@ -78,6 +79,30 @@ Outcome approximate(Frame& frame, const Instr& instr) {
     const double value = canonical(kOp == Op::kRcp ? 1.0 / x : 1.0 / std::sqrt(x));
     frame.at<std::uint64_t>(instr.d)[lane] = std::bit_cast<std::uint64_t>(value) & ~std::uint64_t{0xffffffff};
   });
+  return Outcome::kDone;
+}
+
+/// 1 / sqrt(x) rounded once: the errors of the root and of the quotient are known exactly and put back. The exponent is taken out first,
+/// so that no error is lost to underflow.
+double reciprocal_root(double x) {
+  if (!(x > 0) || std::isinf(x)) return canonical(1.0 / std::sqrt(x));  // zeros, negative numbers, infinity, NaN
+  int exponent = 0;
+  double scaled = std::frexp(x, &exponent);
+  if (exponent % 2 != 0) {
+    scaled *= 2;
+    --exponent;
+  }
+  const double root = std::sqrt(scaled);
+  const double missing = std::fma(-root, root, scaled) / (2 * root);
+  const double quotient = 1.0 / root;
+  const double rest = std::fma(-quotient, root, 1.0);
+  return std::ldexp(quotient + quotient * (rest - missing * quotient), -exponent / 2);
+}
+
+/// rsqrt.approx.f64, what CUDA's rsqrt(double) is: in spite of its name ptxas makes a routine of full precision of it, and subnormals
+/// count. Only the .ftz form is coarse.
+Outcome full_rsqrt(Frame& frame, const Instr& instr) {
+  for_lanes(frame.lanes, [&](int lane) { frame.at<double>(instr.d)[lane] = reciprocal_root(frame.at<double>(instr.a)[lane]); });
   return Outcome::kDone;
 }
 
@@ -125,7 +150,12 @@ Function general_for(Op op) {
 }  // namespace
 
 Status Decoder::decode_double(Instr& instr) {
-  instr.function = has("approx") ? (op() == Op::kRcp ? &approximate<Op::kRcp> : &approximate<Op::kRsqrt>) : general_for(op());
+  if (!has("approx"))
+    instr.function = general_for(op());
+  else if (op() == Op::kRcp)
+    instr.function = &coarse<Op::kRcp>;
+  else
+    instr.function = has("ftz") ? &coarse<Op::kRsqrt> : &full_rsqrt;
   instr.option = has("ftz") ? 1 : 0;
   if (instr.function == nullptr) return refuse("no such f64 operation");
   new_detail(instr).mode.rounding = rounding();

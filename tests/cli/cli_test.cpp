@@ -258,6 +258,27 @@ TEST_CASE("generate takes random variants by their seed and says how each compil
     CHECK(std::filesystem::exists(sandbox.path("second/" + entry.path().filename().string())));
 }
 
+TEST_CASE("a norm in f64 is right on the simulator: rsqrt(double) is no coarse instruction", "[nvrtc]") {
+  const Sandbox sandbox;
+  sandbox.write("norm.op.toml", R"toml(name = "norm"
+[dims]
+M = 64
+N = 200
+[tensors]
+x = { dtype = "f64", shape = ["M", "N"] }
+out = { dtype = "f64", shape = ["M", "N"], role = "out" }
+[compute]
+body = """
+mean_square[m] = mean[n](x[m,n] * x[m,n])
+out[m,n] = x[m,n] * rsqrt(mean_square[m] + 1e-6)
+"""
+)toml");
+  const Ran ran = sandbox.run("simulate --arch sm_80 --variants 2 --problems 1 --schedule eager " + sandbox.path("norm.op.toml"));
+  INFO(ran.output);
+  CHECK(ran.exit_code == 0);
+  CHECK(contains(ran.output, "2 of 2 variants right, simulated for sm_80"));
+}
+
 TEST_CASE("simulate checks variants without a GPU, and a template without its barrier is found out", "[nvrtc]") {
   const Sandbox sandbox;
   const Ran right = sandbox.run("simulate --arch sm_80 --variants 2 " + kExample);
