@@ -1,7 +1,9 @@
 // Runs the executable: bad input is named and ends with 2, nothing found with 1, a missing toolchain with 3; whole runs without a GPU.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/cli/sandbox.h"
 
@@ -279,12 +281,35 @@ out[m,n] = x[m,n] * rsqrt(mean_square[m] + 1e-6)
   CHECK(contains(ran.output, "2 of 2 variants right, simulated for sm_80"));
 }
 
+TEST_CASE("simulate tells how many basic blocks ran, of each case and of a variant's cases together", "[nvrtc]") {
+  const Sandbox sandbox;
+  const Ran ran = sandbox.run("simulate --json --arch sm_80 --variants 1 --problems 3 --schedule eager " + kExample);
+  INFO(ran.output);
+  REQUIRE(ran.exit_code == 0);
+  const auto numbers_after = [&](const std::string& key) {
+    std::vector<int> numbers;
+    for (std::size_t at = ran.output.find(key); at != std::string::npos; at = ran.output.find(key, at + 1))
+      numbers.push_back(std::stoi(ran.output.substr(at + key.size())));
+    return numbers;
+  };
+  const std::vector<int> executed = numbers_after("\"num_blocks_executed\": ");
+  const std::vector<int> blocks = numbers_after("\"num_blocks\": ");
+  REQUIRE(executed.size() == 4);  // the variant, then its cases
+  CHECK(blocks == std::vector<int>(4, blocks[0]));
+  const auto [fewest, most] = std::minmax_element(executed.begin() + 1, executed.end());
+  CHECK(*fewest > 0);
+  CHECK(*fewest < *most);  // one problem is smaller than a tile
+  CHECK(executed[0] >= *most);
+  CHECK(executed[0] <= blocks[0]);
+}
+
 TEST_CASE("simulate checks variants without a GPU, and a template without its barrier is found out", "[nvrtc]") {
   const Sandbox sandbox;
   const Ran right = sandbox.run("simulate --arch sm_80 --variants 2 " + kExample);
   INFO(right.output);
   CHECK(right.exit_code == 0);
   CHECK(contains(right.output, "2 of 2 variants right, simulated for sm_80: not run on a device"));
+  CHECK(contains(right.output, "basic blocks, 0 refused by the compiler"));
 
   std::filesystem::copy(KW_SOURCE_DIR "/templates", sandbox.path("templates"), std::filesystem::copy_options::recursive);
   std::string text = sandbox.read("templates/gemm/gemm_sm80_mma.cuh");

@@ -53,16 +53,21 @@ nlohmann::json to_json(const SimulationSummary& summary, const std::string& op) 
                      {"relative_norm_error", one.result.outcome.relative_norm_error},
                      {"warp_instructions", one.result.num_warp_instructions},
                      {"seconds", one.result.seconds},
-                     {"covers_all_blocks", one.result.covers_all_blocks},
+                     {"num_blocks_executed", one.result.blocks.num_executed},
+                     {"num_blocks", one.result.blocks.num_blocks},
                      {"is_compared_with_device", one.is_compared},
                      {"device_difference", one.device_difference},
                      {"reports", std::move(reports)}});
   }
+  nlohmann::json blocks = nlohmann::json::array();
+  for (const auto& [variant, share] : summary.blocks)
+    blocks.push_back({{"variant", variant}, {"num_blocks_executed", share.num_executed}, {"num_blocks", share.num_blocks}});
   return {{"op", op},
           {"problem", summary.problem.to_text()},
           {"variants", summary.num_variants},
           {"right", summary.num_right},
           {"refused", summary.num_refused},
+          {"blocks", std::move(blocks)},
           {"failures", summary.failures},
           {"cases", std::move(cases)}};
 }
@@ -79,9 +84,16 @@ void print_first_report(const SimulationSummary& summary) {
   }
 }
 
+/// " that ran 412 of 430 basic blocks": of all variants together.
+std::string blocks_text(const SimulationSummary& summary) {
+  BlockShare all;
+  for (const auto& [variant, share] : summary.blocks) all = {all.num_executed + share.num_executed, all.num_blocks + share.num_blocks};
+  return all.num_blocks == 0 ? "" : fmt::format(" that ran {} of {} basic blocks", all.num_executed, all.num_blocks);
+}
+
 void print_summary(const SimulationSummary& summary, const std::string& op) {
-  fmt::print("{}: {} of {} variants right in {} cases, {} refused by the compiler ({:.1f} M warp instructions, {:.1f} s)\n", op,
-             summary.num_right, summary.num_variants, summary.cases.size(), summary.num_refused,
+  fmt::print("{}: {} of {} variants right in {} cases{}, {} refused by the compiler ({:.1f} M warp instructions, {:.1f} s)\n", op,
+             summary.num_right, summary.num_variants, summary.cases.size(), blocks_text(summary), summary.num_refused,
              static_cast<double>(summary.num_warp_instructions) * 1e-6, summary.seconds);
   for (const std::string& failure : summary.failures) fmt::print("  {}\n", failure);
   print_first_report(summary);

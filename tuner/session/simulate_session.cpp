@@ -163,8 +163,10 @@ void judge(SimulationSummary& summary) {
     const SimulatedCase* first_wrong = nullptr;
   };
   std::map<std::string, Tally> tallies;
+  std::map<std::string, BlockTally> blocks;
   for (const SimulatedCase& one : summary.cases) {
     summary.num_warp_instructions += one.result.num_warp_instructions;
+    blocks[one.variant].add(one.result.reports);
     Tally& tally = tallies[one.variant];
     ++tally.num_cases;
     summary.num_compared += one.is_compared ? 1 : 0;
@@ -176,6 +178,7 @@ void judge(SimulationSummary& summary) {
     if (tally.first_wrong == nullptr) tally.first_wrong = &one;
   }
   summary.num_variants = tallies.size();
+  for (const auto& [variant, tally] : blocks) summary.blocks[variant] = tally.share();
   for (const auto& [variant, tally] : tallies) {
     if (tally.num_wrong == 0) {
       ++summary.num_right;

@@ -42,7 +42,8 @@ struct SimulationSummary {
   std::size_t num_variants = 0, num_right = 0;  ///< simulated; right in all their cases
   std::size_t num_refused = 0;                  ///< did not compile, spilled, or has serialised wgmma
   std::vector<SimulatedCase> cases;
-  std::vector<std::string> failures;  ///< a line for each wrong variant, and for each that did not compile
+  std::map<std::string, BlockShare> blocks;  ///< of each variant, in all its cases together
+  std::vector<std::string> failures;         ///< a line for each wrong variant, and for each that did not compile
   std::uint64_t num_warp_instructions = 0;
   std::size_t num_compared = 0, num_equal = 0;         ///< cases that ran on the device too
   double seconds = 0;                                  ///< wall time of the whole

@@ -207,6 +207,20 @@ void judge_outputs(const simulate::Simulation& first, const simulate::Simulation
 
 }  // namespace
 
+void BlockTally::add(const std::vector<simulate::LaunchReport>& reports) {
+  for (const simulate::LaunchReport& report : reports) by_kernel_[report.kernel].add(report);
+}
+
+BlockShare BlockTally::share() const {
+  BlockShare share;
+  for (const auto& [kernel, launches] : by_kernel_) {
+    const simulate::BlockCoverage coverage = launches.coverage();
+    share.num_executed += coverage.num_executed;
+    share.num_blocks += coverage.num_blocks;
+  }
+  return share;
+}
+
 Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::Module& module, const std::vector<InputFill>& inputs,
                                           const std::vector<OutputSamples>& samples, const simulate::SimulationOptions& options) {
   KW_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
@@ -240,9 +254,9 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
     }
   }
   judge_findings(result);
-  for (const simulate::LaunchReport& report : result.reports) {
-    result.covers_all_blocks = result.covers_all_blocks && report.coverage.num_executed == report.coverage.num_blocks;
-  }
+  BlockTally blocks;
+  blocks.add(result.reports);
+  result.blocks = blocks.share();
   if (result.outcome.status == TrialStatus::kOk)
     // The first run's outputs are compared with the reference: nothing has written to them before.
     judge_outputs(simulations[1], simulations[0], addresses[1], addresses[0], tensors, samples, result.outcome);

@@ -14,6 +14,22 @@
 
 namespace kw::tuner {
 
+/// Basic blocks of one or several kernels, and those of them that ran: a verification counts for these alone.
+struct BlockShare {
+  std::uint64_t num_executed = 0;
+  std::uint64_t num_blocks = 0;
+};
+
+/// A block that ran in any of a kernel's launches counts as executed.
+class BlockTally {
+ public:
+  void add(const std::vector<simulate::LaunchReport>& reports);
+  BlockShare share() const;
+
+ private:
+  std::map<std::string, simulate::CoverageUnion> by_kernel_;
+};
+
 struct SimulatedOutcome {
   /// kOk, kWrongResult (also for races and other findings that leave the result in doubt), kOutOfBounds, kHung (deadlock, livelock,
   /// instruction budget), kLaunchFailed (a trap, what the hardware refuses at the launch or in an instruction). is_bit_stable compares two
@@ -21,8 +37,8 @@ struct SimulatedOutcome {
   VerifyOutcome outcome;
   std::vector<simulate::LaunchReport> reports;  ///< of the plan's launches, in order, each time
   std::uint64_t num_warp_instructions = 0;
-  double seconds = 0;  ///< of the simulator alone
-  bool covers_all_blocks = true;
+  double seconds = 0;                                     ///< of the simulator alone
+  BlockShare blocks;                                      ///< of its kernels, in all launches together
   std::map<std::string, std::vector<std::byte>> outputs;  ///< by tensor, after the first launch; only when it ended
 };
 
