@@ -225,6 +225,52 @@ TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second
   CHECK(sandbox.run("db check").exit_code == 0);
 }
 
+TEST_CASE("[tune] is for the tuned kernels: the fall-back of an export has the rules of a spec without it", "[nvrtc]") {
+  const auto fallback_rules = [](const std::string& tune) {
+    const Sandbox sandbox;
+    sandbox.write("product.op.toml", R"toml(name = "product"
+[dims]
+M = 256
+N = 256
+K = 256
+[tensors]
+A = { dtype = "f16", shape = ["M", "K"], strides = "any", align = 16 }
+B = { dtype = "f16", shape = ["N", "K"] }
+out = { dtype = "f16", shape = ["M", "N"], role = "out" }
+[compute]
+body = "out[m,n] = sum[k](A[m,k] * B[n,k])"
+)toml" + tune);
+    const std::string target = " --device none --arch sm_80 ";
+    REQUIRE(sandbox.run("tune --no-simulation --budget 1ms" + target + sandbox.path("product.op.toml")).exit_code == 0);
+    const Ran exported = sandbox.run("export product -o " + sandbox.path("out") + target);
+    INFO(exported.output);
+    REQUIRE(exported.exit_code == 0);
+    const std::string text = sandbox.read("out/product.cu");
+    const std::size_t at = text.rfind("_accepts([[maybe_unused]]");  // of the last kernel, which takes every shape
+    REQUIRE(at != std::string::npos);
+    return text.substr(at, text.find("\n}", at) - at);
+  };
+  const std::string free = fallback_rules("");
+  // Pins that gemm_simt does not have: what is left needs aligned rows.
+  CHECK(fallback_rules("[tune]\nBLOCK_M = 256\nA_VEC_BYTES = 16\nB_VEC_BYTES = 16\n") == free);
+}
+
+TEST_CASE("an export without any kernel says why, and promises no fall-back", "[nvrtc]") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("tune --device none --arch sm_80 --no-simulation --budget 1ms " + kExample).exit_code == 0);
+  const Ran other = sandbox.run("export matmul_bias_relu --device none --arch sm_90 -o " + sandbox.path("out"));
+  CHECK(other.exit_code == 1);
+  CHECK(contains(other.output, "no tuned kernel of 'matmul_bias_relu' to export: K=4096,M=1024,N=4096: no kernel of"));
+  CHECK(contains(other.output, "the database has it for none:sm_80 (--arch sm_80)"));
+  CHECK_FALSE(contains(other.output, "the fall-back serves it"));
+  CHECK_FALSE(std::filesystem::exists(sandbox.path("out")));
+  const std::string export_two = "export matmul_bias_relu --device none --arch sm_80 --set M=77,K=4091 --set M=1024,K=4096 -o ";
+  const Ran one = sandbox.run(export_two + sandbox.path("out"));
+  INFO(one.output);
+  CHECK(one.exit_code == 0);
+  CHECK(contains(one.output, "; the fall-back serves it"));
+}
+
 TEST_CASE("a budget that is too small still ends with a kernel, and says that it was the budget", "[nvrtc]") {
   const Sandbox sandbox;
   const Ran ran = sandbox.run("tune --device none --arch sm_80 --no-simulation --budget 1ms " + kExample);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -59,6 +60,9 @@ Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Proble
     freest = &ranked;
     num_rules = plan.constraints.size();
   }
+  if (freest == nullptr)
+    return fail(Stage::kSpace, Code::kNotSupported,
+                fmt::format("{} at {}: no variant is legal that could serve as the fall-back", spec.program->name, problem.to_text()));
   KW_TRY(const generator::Variant variant, space.factories[freest->factory].emit(freest->ranked.config));
   generator::ExportKernel kernel;
   kernel.variant_id = variant.id;
@@ -133,6 +137,41 @@ nlohmann::json shape_json(const QueryAnswer& answer) {
   return out;
 }
 
+/// What is exported: the answer to every shape, those without a kernel among them.
+Result<std::vector<QueryAnswer>> answers_of(const ParsedOptions& parsed, Services& services) {
+  KW_TRY(const std::vector<std::string> shapes, shapes_of(parsed, services));
+  std::vector<QueryAnswer> answers;
+  for (const std::string& shape : shapes) {
+    QueryOptions options;
+    options.op = parsed.text("op");
+    options.set = shape;
+    options.device_model = parsed.text("device-model");
+    options.allows_other_device = parsed.flag("any-device");
+    KW_TRY(QueryAnswer answer, answer_query(options, services));
+    if (answer.record) KW_TRY_VOID(require_source(answer.record->key.variant));
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+/// Error when no shape has a kernel: a folder of the fall-back alone is none that was asked for. The first shape says why.
+Status require_kernel(const std::vector<QueryAnswer>& answers, const std::string& op) {
+  const auto has_kernel = [](const QueryAnswer& answer) { return answer.record.has_value(); };
+  if (std::any_of(answers.begin(), answers.end(), has_kernel)) return {};
+  const std::string more = answers.size() > 1 ? fmt::format(" (and {} more shapes without a kernel)", answers.size() - 1) : "";
+  return fail(
+      Stage::kDatabase, Code::kNotFound,
+      fmt::format("no tuned kernel of '{}' to export: {}: {}{}", op, answers.front().asked.to_text(), answers.front().explanation, more));
+}
+
+void print_shape(const QueryAnswer& answer, bool is_json) {
+  if (!answer.record)
+    fmt::print(stderr, "{}: {}; the fall-back serves it\n", answer.asked.to_text(), answer.explanation);
+  else if (!is_json)
+    fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),
+               answer.is_predicted ? ", predicted, not measured" : "");
+}
+
 }  // namespace
 
 Result<int> run_export(const Invocation& invocation) {
@@ -150,39 +189,19 @@ Result<int> run_export(const Invocation& invocation) {
   if (!parsed.has("output")) return fail(Stage::kCommandLine, Code::kBadInput, "export: give a folder with -o");
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
 
+  const bool is_json = parsed.flag("json");
+  KW_TRY(const std::vector<QueryAnswer> answers, answers_of(parsed, *services));
+  KW_TRY_VOID(require_kernel(answers, parsed.text("op")));
+  const std::shared_ptr<const LoadedSpec> spec = answers.back().spec;
   generator::ExportRequest request;
   request.command_line = invocation.command_line;
-  std::shared_ptr<const LoadedSpec> spec;
-  const bool is_json = parsed.flag("json");
+  KW_TRY(request.fallback, fallback_of(*answers.front().spec, answers.front().asked, *services));
   nlohmann::json shapes_json = nlohmann::json::array();
-  KW_TRY(const std::vector<std::string> shapes, shapes_of(parsed, *services));
-  for (const std::string& shape : shapes) {
-    QueryOptions options;
-    options.op = parsed.text("op");
-    options.set = shape;
-    options.device_model = parsed.text("device-model");
-    options.allows_other_device = parsed.flag("any-device");
-    KW_TRY(const QueryAnswer answer, answer_query(options, *services));
-    spec = answer.spec;
+  for (const QueryAnswer& answer : answers) {
+    print_shape(answer, is_json);
     shapes_json.push_back(shape_json(answer));
-    if (!answer.record) {
-      fmt::print(stderr, "{}: {}; the fall-back serves it\n", answer.asked.to_text(), answer.explanation);
-      if (request.fallback.source.empty()) {
-        KW_TRY(request.fallback, fallback_of(*spec, answer.asked, *services));
-      }
-      continue;
-    }
-    KW_TRY_VOID(require_source(answer.record->key.variant));
-    request.kernels.push_back(kernel_of(answer));
-    if (!is_json)
-      fmt::print("{}: {} ({}{})\n", answer.asked.to_text(), answer.record->key.variant.id, kw::to_text(answer.match),
-                 answer.is_predicted ? ", predicted, not measured" : "");
-    if (request.fallback.source.empty()) {
-      KW_TRY(request.fallback, fallback_of(*spec, answer.asked, *services));
-    }
+    if (answer.record) request.kernels.push_back(kernel_of(answer));
   }
-  if (request.kernels.empty())
-    return fail(Stage::kDatabase, Code::kNotFound, fmt::format("no tuned kernel of '{}' to export", parsed.text("op")));
   request.program = spec->program.get();
   request.op_name = identifier(spec->program->name);
   KW_TRY(const auto files, generator::export_files(request));
