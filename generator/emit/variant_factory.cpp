@@ -9,6 +9,7 @@
 #include "generator/base/hash.h"
 #include "generator/emit/plan_builder.h"
 #include "generator/emit/template_values.h"
+#include "generator/emit/tune_values.h"
 #include "generator/emit/variant.h"
 #include "generator/lower/lower.h"
 #include "generator/plan/fusion_group.h"
@@ -42,21 +43,6 @@ Status check_offsets(const TemplateInfo& info, const PatternMatch& match) {
                                      operand.offset.to_text()));
   }
   return {};
-}
-
-/// Names of the [tune] values that this template has, and those that no template has (an error later, with a suggestion).
-std::map<std::string, std::vector<std::int64_t>> overrides_for(const TemplateLibrary& library, const TemplateInfo& info,
-                                                               const Program& program) {
-  const auto has_tunable = [](const TemplateInfo& candidate, const std::string& name) {
-    return std::any_of(candidate.tunables.begin(), candidate.tunables.end(), [&](const Tunable& tunable) { return tunable.name == name; });
-  };
-  std::map<std::string, std::vector<std::int64_t>> overrides;
-  for (const auto& [name, values] : program.tune.values) {
-    const bool is_of_another = std::any_of(library.templates().begin(), library.templates().end(),
-                                           [&](const TemplateInfo& other) { return has_tunable(other, name); });
-    if (has_tunable(info, name) || !is_of_another) overrides[name] = values;
-  }
-  return overrides;
 }
 
 void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
@@ -97,7 +83,7 @@ struct VariantFactory::Impl {
     std::erase_if(impl->epilogue.hooks,
                   [&](const auto& hook) { return std::find(info.hooks.begin(), info.hooks.end(), hook.first) == info.hooks.end(); });
     impl->skeleton = skeleton_plan(program);
-    impl->overrides = overrides_for(library, info, program);
+    KW_TRY(impl->overrides, narrowed_values(library, info, program));
     impl->override_places = program.tune.places;
     for (const PatternMatch::Output& output : match.outputs) collect_read_tensors(output.value, impl->read_tensors);
     for (const PatternMatch::Reduction& reduction : match.reductions) collect_read_tensors(reduction.operand, impl->read_tensors);

@@ -27,6 +27,24 @@ TEST_CASE("unknown commands and options are refused with the nearest one", "[hos
   CHECK(contains(option.output, "did you mean --budget?"));
 }
 
+TEST_CASE("a [tune] value that no template takes ends every command with 2, one that some take is told", "[host]") {
+  const Sandbox sandbox;
+  const std::string spec = kw::tests::text_of(kExample);
+  sandbox.write("bad.op.toml", spec + "\n[tune]\nSPLIT_K = 0\nGROUP_M = [0, 8]\n");
+  sandbox.write("some.op.toml", spec + "\n[tune]\nBLOCK_K = 64\n");
+  for (const std::string command : {"tune", "generate", "explain", "simulate"}) {
+    const Ran bad = sandbox.run(command + " --device none --arch sm_80 " + sandbox.path("bad.op.toml"));
+    INFO(bad.output);
+    CHECK(bad.exit_code == 2);
+    CHECK(contains(bad.output, ": [tune] SPLIT_K = 0: no template has this value: gemm_sm80_mma takes 1, 2, 4, 8; gemm_sm90_tma_wgmma"));
+    CHECK(contains(bad.output, ": [tune] GROUP_M = 0: no template has this value: "));
+  }
+  CHECK_FALSE(std::filesystem::exists(sandbox.path("tuning.db")));
+  const Ran some = sandbox.run("explain --device none --arch sm_80 " + sandbox.path("some.op.toml"));
+  CHECK(some.exit_code == 0);
+  CHECK(contains(some.output, "[tune] BLOCK_K = 64: gemm_simt takes 8, 16, 32, and is left out"));
+}
+
 TEST_CASE("help and version end with 0", "[host]") {
   const Sandbox sandbox;
   CHECK(sandbox.run("--help").exit_code == 0);

@@ -34,11 +34,7 @@ class Sandbox {
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
+  std::string read(const std::string& name) const;
   /// `environment` is put before the command, as a shell would take it.
   Ran run(const std::string& arguments, const std::string& environment = "") const {
     const std::string home = "XDG_CACHE_HOME=" + path("cache") + " KERNELWRIGHT_DB=" + path("tuning.db") + " ";
@@ -56,6 +52,15 @@ class Sandbox {
   static inline int counter_ = 0;
   std::filesystem::path folder_;
 };
+
+/// A whole file.
+inline std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+inline std::string Sandbox::read(const std::string& name) const { return text_of(path(name)); }
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

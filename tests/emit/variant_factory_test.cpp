@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "generator/emit/tune_values.h"
 #include "generator/emit/variant.h"
 #include "tests/catch.h"
 #include "tests/emit/golden_cases.h"
@@ -134,6 +135,50 @@ TEST_CASE("[tune] values reach the space of the template that has them") {
   const auto space = ConfigSpace::enumerate(*typo);
   REQUIRE_FALSE(space);
   CHECK_THAT(space.error().message, contains_text("did you mean STAGES?"));
+}
+
+TEST_CASE("a [tune] value that no template of the op lists is refused with its place and the values they list") {
+  Program program = matmul_bias_relu();
+  program.tune.values = {{"STAGES", {0, 3}}, {"IS_STAGED", {2}}, {"BLOCK_K", {7}}, {"THREADS", {3}}, {"GROUP_M", {8}}};
+  program.tune.places = {{"STAGES", {"s.op.toml", 20, 1}}, {"BLOCK_K", {"s.op.toml", 21, 1}}};
+  const auto checked = check_tune_values(library(), program, Arch::kSm80);
+  REQUIRE_FALSE(checked);
+  CHECK(exit_code(checked.error().code) == 2);
+  const std::string& text = checked.error().message;
+  INFO(text);
+  CHECK_THAT(text, contains_text("s.op.toml:20:1: [tune] STAGES = 0: no template has this value: gemm_sm80_mma takes 2, 3, 4, 5, 6; "
+                                 "gemm_sm90_tma_wgmma takes 2, 3, 4, 5, 6, 7, 8"));
+  CHECK_THAT(text, contains_text("s.op.toml:21:1: [tune] BLOCK_K = 7: no template has this value: gemm_simt takes 8, 16, 32; "));
+  CHECK_THAT(text, contains_text("[tune] IS_STAGED = 2: no template has this value: gemm_sm90_tma_wgmma takes 0, 1"));
+  CHECK_THAT(text, contains_text("[tune] THREADS = 3: "));  // of the row template, which does not serve the op
+  CHECK(text.find("GROUP_M") == std::string::npos);
+  CHECK(text.find("STAGES = 3") == std::string::npos);
+  // 256 rows a tile are for tensor cores: of an f64 product no template has them.
+  Program doubles = matmul_bias_relu(DType::kF64);
+  doubles.tune.values = {{"BLOCK_M", {256}}};
+  CHECK_FALSE(check_tune_values(library(), doubles, Arch::kSm80));
+}
+
+TEST_CASE("a [tune] value of some templates narrows those and leaves the others out, by name") {
+  Program program = matmul_bias_relu();
+  program.tune.values = {{"BLOCK_M", {16, 192}}, {"BLOCK_K", {32, 64}}};
+  program.tune.places = {{"BLOCK_M", {"s.op.toml", 20, 1}}};
+  const auto notes = check_tune_values(library(), program, Arch::kSm90a);
+  REQUIRE(notes);
+  const auto has_note = [&](const std::string& note) { return std::find(notes->begin(), notes->end(), note) != notes->end(); };
+  CHECK(has_note("s.op.toml:20:1: [tune] BLOCK_M = 192: gemm_sm80_mma takes 16, 32, 64, 128, 256, and goes without it"));
+  CHECK(has_note("s.op.toml:20:1: [tune] BLOCK_M = 16: gemm_sm90_tma_wgmma takes 64, 128, 192, 256, and goes without it"));
+  CHECK(has_note("[tune] BLOCK_K = 64: gemm_simt takes 8, 16, 32, and goes without it"));
+  const auto mma = factory_of("gemm_sm80_mma", program).space_context(problem(64, 64, 64), generic_device(Arch::kSm80));
+  REQUIRE(mma);
+  CHECK(mma->overrides.at("BLOCK_M") == std::vector<std::int64_t>{16});
+  program.tune.values = {{"BLOCK_K", {64}}};
+  std::vector<std::string> refusals;
+  const auto factories = factories_for(library(), program, Arch::kSm80, refusals);
+  REQUIRE(factories.size() == 1);
+  CHECK(factories[0].info().name == "gemm_sm80_mma");
+  CHECK(std::find(refusals.begin(), refusals.end(), "gemm_simt: left out by [tune] BLOCK_K = 64: it takes 8, 16, 32") != refusals.end());
+  CHECK(check_tune_values(library(), program, Arch::kSm80)->front() == "[tune] BLOCK_K = 64: gemm_simt takes 8, 16, 32, and is left out");
 }
 
 TEST_CASE("the plan of a variant evaluates to a launch on a problem") {

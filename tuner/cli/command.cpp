@@ -10,6 +10,7 @@
 #include <chrono>
 #include <sstream>
 
+#include "generator/emit/tune_values.h"
 #include "tuner/session/spec_file.h"
 
 namespace kw::tuner {
@@ -150,6 +151,14 @@ Result<std::shared_ptr<const LoadedSpec>> load_spec_or_fail(const std::string& p
   for (const Error& error : diagnostics.errors())
     if (error.code == Code::kNotFound) code = Code::kBadInput;
   return fail(Stage::kSpec, code, text);
+}
+
+Status tell_tune_values(const LoadedSpec& spec, Services& services) {
+  if (spec.program->tune.values.empty()) return {};
+  KW_TRY(const generator::TemplateLibrary* templates, services.templates());
+  KW_TRY(const std::vector<std::string> notes, generator::check_tune_values(*templates, *spec.program, services.arch()));
+  for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
+  return {};
 }
 
 ProgressSink make_progress(const Invocation& invocation, const std::string& label) {

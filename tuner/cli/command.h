@@ -73,6 +73,8 @@ Result<double> seconds_from_text(const std::string& option, const std::string& t
 /// Loads a spec or turns its diagnostics into one error that lists them all.
 struct LoadedSpec;
 Result<std::shared_ptr<const LoadedSpec>> load_spec_or_fail(const std::string& path);
+/// Tells on standard error which templates take which [tune] values not. Error: values that no template takes.
+Status tell_tune_values(const LoadedSpec& spec, Services& services);
 
 /// Writes a file through a temporary name and a rename, at the end of symbolic links; makes folders. Devices and FIFOs are written
 /// through. Error kBadInput for an empty path or a folder, else kIo: the path and the reason.

@@ -135,6 +135,7 @@ Result<int> run_explain(const Invocation& invocation) {
 
   KW_TRY(const std::vector<Problem> problems, problems_of(*spec->program, parsed.list("set")));
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
+  if (groups) KW_TRY_VOID(tell_tune_values(*spec, *services));
   nlohmann::json all = nlohmann::json::array();
   if (!parsed.flag("json")) fmt::print("{}\nidentity {}\n\nplan\n{}", generator::to_text(*spec->program), spec->identity, plan);
   bool has_kernels = true;

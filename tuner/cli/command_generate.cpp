@@ -161,6 +161,7 @@ Result<int> run_generate(const Invocation& invocation) {
   for (const char* option : {"limit", "random"}) KW_TRY_VOID(count_from_text(option, parsed.text(option, "0")));
   KW_TRY(const auto spec, load_spec_or_fail(parsed.text("spec")));
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed, "none"));
+  KW_TRY_VOID(tell_tune_values(*spec, *services));
   KW_TRY(const std::vector<Problem> problems, problems_of(*spec->program, parsed.list("set")));
 
   const std::string folder = parsed.text("output", "generated");

@@ -241,6 +241,7 @@ Result<int> run_simulate(const Invocation& invocation) {
   std::size_t num_variants = 0, num_right = 0, num_unserved = 0, num_compared = 0, num_equal = 0;
   for (const std::string& path : parsed.list("spec")) {
     KW_TRY(const auto spec, load_spec_or_fail(path));
+    KW_TRY_VOID(tell_tune_values(*spec, *services));
     KW_TRY(const auto problems, problems_of(*spec->program, parsed.list("set")));
     for (const Problem& problem : problems) {
       KW_TRY(SimulationSummary summary, simulate_problem(*spec, problem, options, *services));

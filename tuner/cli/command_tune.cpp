@@ -148,6 +148,7 @@ Result<int> run_tune(const Invocation& invocation) {
   }
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
   KW_TRY(const TuneOptions options, tune_options(parsed, services->has_device()));
+  for (const auto& [spec, problems] : jobs) KW_TRY_VOID(tell_tune_values(*spec, *services));
   if (!services->has_device() && !parsed.flag("json"))
     fmt::print(stderr, "no GPU: {}; kernels are generated, compiled for {}, {} and ranked by the model, not measured\n",
                services->no_device_reason().empty() ? "--device none" : services->no_device_reason(), kw::to_text(services->arch()),

@@ -46,6 +46,7 @@ Result<int> run_verify(const Invocation& invocation) {
   std::size_t num_compiled = 0, num_right = 0, num_refused = 0, num_unserved = 0;
   for (const std::string& path : parsed.list("spec")) {
     KW_TRY(const auto spec, load_spec_or_fail(path));
+    KW_TRY_VOID(tell_tune_values(*spec, *services));
     KW_TRY(const auto problems, problems_of(*spec->program, parsed.list("set")));
     for (const Problem& problem : problems) {
       options.progress = nullptr;

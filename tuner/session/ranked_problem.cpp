@@ -9,6 +9,7 @@
 #include <set>
 
 #include "generator/base/stable_sort.h"
+#include "generator/emit/tune_values.h"
 
 namespace kw::tuner {
 namespace {
@@ -155,6 +156,7 @@ Result<std::vector<Problem>> problems_of_shape(const generator::Program& program
 
 Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem) {
   KW_TRY(const generator::TemplateLibrary* templates, services.templates());
+  KW_TRY_VOID(generator::check_tune_values(*templates, *spec.program, services.arch()));
   RankedProblem result;
   result.problem = problem;
   result.factories = generator::factories_for(*templates, *spec.program, services.arch(), result.refused_templates);
