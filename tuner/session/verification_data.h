@@ -20,7 +20,8 @@ struct VerificationData {
 };
 
 /// Fresh random inputs (protocol v1): several seeds per problem, drawn when the object is made, so that no two runs check on the same
-/// numbers; plus one small problem with odd extents that is checked whole.
+/// numbers; plus small problems, with odd extents where the spec allows them, that are checked whole. A shape at which the spec itself does
+/// not hold (an output not covered) is no small problem.
 class VerificationSource {
  public:
   VerificationSource(const generator::Program& program, Problem problem, std::uint64_t run_seed);

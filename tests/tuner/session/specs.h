@@ -20,12 +20,17 @@ inline std::string spec_text(const std::string& value) {
          value + "\n\"\"\"\n";
 }
 
-inline std::shared_ptr<const LoadedSpec> load(const std::string& path, const std::string& value) {
-  std::ofstream(path) << spec_text(value);
+/// The spec of a whole text, written to `path`.
+inline std::shared_ptr<const LoadedSpec> load_text(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
   Diagnostics diagnostics;
   auto spec = load_spec(path, diagnostics);
   if (spec == nullptr) FAIL(diagnostics.to_text());
   return spec;
+}
+
+inline std::shared_ptr<const LoadedSpec> load(const std::string& path, const std::string& value) {
+  return load_text(path, spec_text(value));
 }
 
 }  // namespace kw::tuner::test

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/tuner/session/specs.h"
 #include "tuner/session/ranked_problem.h"
 #include "tuner/session/spec_file.h"
 
@@ -27,4 +28,31 @@ TEST_CASE("a small problem is compared whole, the tuning problem by 4096 samples
     const std::set<std::int64_t> distinct(offsets.begin(), offsets.end());
     CHECK(static_cast<std::int64_t>(distinct.size()) == data->problem.dims.at("M") * data->problem.dims.at("N"));
   }
+}
+
+TEST_CASE("a small problem is one at which the spec's statements cover its outputs") {
+  // Two halves of M // 2 rows: at an odd M nobody writes the last row.
+  const auto spec = kw::tuner::test::load_text("halves.op.toml", R"toml(name = "halves"
+[dims]
+M = 1024
+N = 256
+[tensors]
+x = { dtype = "f32", shape = ["M", "N"] }
+out = { dtype = "f32", shape = ["M", "N"], role = "out" }
+[compute]
+body = """
+out[h,n] = x[h,n] + x[h + M // 2,n]
+out[h + M // 2,n] = x[h,n] - x[h + M // 2,n]
+"""
+[index]
+h = { extent = "M // 2" }
+)toml");
+  VerificationSource source(*spec->program, spec->program->problems.front(), 1);
+  const auto all = source.at_small_problems(kw::LaunchPlan{}, 6);
+  CHECK(all.size() >= 4);
+  for (const auto& data : all) {
+    INFO(data->problem.to_text());
+    CHECK(data->problem.dims.at("M") % 2 == 0);
+  }
+  CHECK((*source.at_small_problem(kw::LaunchPlan{}))->problem.dims.at("M") % 2 == 0);
 }
