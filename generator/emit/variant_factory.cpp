@@ -14,6 +14,7 @@
 #include "generator/lower/lower.h"
 #include "generator/plan/fusion_group.h"
 #include "generator/rewrite/specialise.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -46,8 +47,10 @@ Status check_offsets(const TemplateInfo& info, const PatternMatch& match) {
 }
 
 void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
-  if (expr->kind == ExprNode::Kind::kRead && expr->name != "acc") names.insert(expr->name);
-  for (const ExprRef& operand : expr->operands) collect_read_tensors(operand, names);
+  visit_nodes(expr, [&](const ExprRef& node) {
+    if (node->kind == ExprNode::Kind::kRead && node->name != "acc") names.insert(node->name);
+    return true;
+  });
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "generator/lower/lower.h"
 
 namespace kw::generator {
@@ -12,6 +14,18 @@ namespace {
 using Kind = ExprNode::Kind;
 
 constexpr int kAdditive = 5, kUnary = 7;
+
+/// Deeper brackets are for nobody to read, and LibFormat takes a second for 20 levels and gives up at 50: such a value gets a name.
+constexpr int kMaxNesting = 12;
+
+int nesting_of(const std::string& text) {
+  int depth = 0, deepest = 0;
+  for (const char c : text) {
+    if (c == '(') deepest = std::max(deepest, ++depth);
+    if (c == ')') --depth;
+  }
+  return deepest;
+}
 
 /// Names that a local of a hook must not hide: its parameters and the functions it calls.
 std::set<std::string> function_names() {
@@ -244,8 +258,9 @@ Result<LoweredValue> ValueWriter::lower_new(int position) {
   if (!value || entry.reads_in_place || entry.is_constant) return value;
   if (value->text.size() > kMaxTextBytes)
     return fail(Stage::kEmit, Code::kNotSupported, fmt::format("{}: the epilogue is too large", program_.name));
-  if (!entry.is_per_lane) return entry.num_uses > 1 || !entry.name_hint.empty() ? hoisted(position, *value) : value;
-  if (entry.num_uses > 1) return named(*value, "value", loop_, "    ");
+  const bool is_deep = nesting_of(value->text) > kMaxNesting;
+  if (!entry.is_per_lane) return entry.num_uses > 1 || is_deep || !entry.name_hint.empty() ? hoisted(position, *value) : value;
+  if (entry.num_uses > 1 || is_deep) return named(*value, "value", loop_, "    ");
   return value;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/plan/expr_tools.h"
 
-#include <algorithm>
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -11,8 +11,10 @@ using Kind = ExprNode::Kind;
 using Replacements = std::map<std::string, ExprRef>;
 
 void collect_index_names(const ExprRef& expr, std::set<std::string>& names) {
-  if (expr->kind == Kind::kIndex) names.insert(expr->name);
-  for (const ExprRef& operand : expr->operands) collect_index_names(operand, names);
+  visit_nodes(expr, [&](const ExprRef& node) {
+    if (node->kind == Kind::kIndex) names.insert(node->name);
+    return true;
+  });
 }
 
 ExprRef with_operands(const ExprRef& expr, std::vector<ExprRef> operands) {
@@ -70,16 +72,20 @@ class Substitution {
 
 ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace,
                            std::map<const ExprNode*, ExprRef>& done) {
-  if (expr->kind == Kind::kReduce) return replace(expr);
   const auto found = done.find(expr.get());
   if (found != done.end()) return found->second;
+  if (expr->kind == Kind::kReduce) return done[expr.get()] = replace(expr);
   std::vector<ExprRef> operands;
   for (const ExprRef& operand : expr->operands) operands.push_back(replace_reductions(operand, replace, done));
   return done[expr.get()] = with_operands(expr, std::move(operands));
 }
 
+constexpr std::size_t kMaxFactors = 1000;  // of a power that is written as products of products: the rest stays together
+
 void add_factors(const ExprRef& expr, bool is_divisor, std::vector<Factor>& factors) {
-  if (expr->kind == Kind::kCall && expr->function == Function::kMul) {
+  if (factors.size() >= kMaxFactors) {
+    factors.push_back({expr, is_divisor});
+  } else if (expr->kind == Kind::kCall && expr->function == Function::kMul) {
     for (const ExprRef& operand : expr->operands) add_factors(operand, is_divisor, factors);
   } else if (expr->kind == Kind::kCall && expr->function == Function::kDiv) {
     add_factors(expr->operands[0], is_divisor, factors);
@@ -101,15 +107,14 @@ const Index* find_program_index(const Program& program, const std::string& name)
 }
 
 bool contains_reduction(const ExprRef& expr) {
-  return expr->kind == Kind::kReduce || std::any_of(expr->operands.begin(), expr->operands.end(), contains_reduction);
+  return any_node(expr, [](const ExprRef& node) { return node->kind == Kind::kReduce; });
 }
 
 void collect_reductions(const ExprRef& expr, std::vector<ExprRef>& reductions) {
-  if (expr->kind == Kind::kReduce) {
-    reductions.push_back(expr);
-    return;
-  }
-  for (const ExprRef& operand : expr->operands) collect_reductions(operand, reductions);
+  visit_nodes(expr, [&](const ExprRef& node) {
+    if (node->kind == Kind::kReduce) reductions.push_back(node);
+    return node->kind != Kind::kReduce;
+  });
 }
 
 ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace) {
@@ -118,8 +123,7 @@ ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(cons
 }
 
 bool depends_on(const ExprRef& expr, const std::set<std::string>& indices) {
-  if (expr->kind == Kind::kIndex) return indices.count(expr->name) != 0;
-  return std::any_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return depends_on(operand, indices); });
+  return any_node(expr, [&](const ExprRef& node) { return node->kind == Kind::kIndex && indices.count(node->name) != 0; });
 }
 
 std::vector<Factor> product_factors(const ExprRef& expr) {

@@ -20,7 +20,7 @@ ExprRef substitute_indices(const ExprRef& expr, const std::map<std::string, Expr
 const Index* find_program_index(const Program& program, const std::string& name);
 
 bool contains_reduction(const ExprRef& expr);
-/// The outermost reductions inside `expr`, in order of occurrence.
+/// The outermost reductions inside `expr`, in order of occurrence, each node once.
 void collect_reductions(const ExprRef& expr, std::vector<ExprRef>& reductions);
 /// Rebuilds `expr` with its outermost reductions replaced.
 ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -38,6 +40,36 @@ Status check_declarations(const Program& program) {
   return {};
 }
 
+/// Equal nodes become one, so that a value that is reached on several ways, under whatever names of indices, is there once.
+class NodeSharing {
+ public:
+  ExprRef shared(const ExprRef& expr) {
+    const auto known = by_node_.find(expr.get());
+    if (known != by_node_.end()) return known->second;
+    std::vector<ExprRef> operands;
+    for (const ExprRef& operand : expr->operands) operands.push_back(shared(operand));
+    std::string key = fmt::format("{} {} {:a} {} {} {} {} {}", static_cast<int>(expr->kind), static_cast<int>(expr->dtype), expr->number,
+                                  static_cast<int>(expr->function), static_cast<int>(expr->reduce_op), expr->parameter, expr->name,
+                                  fmt::join(expr->indices, ","));
+    for (const ExprRef& operand : operands) key += fmt::format(" {}", fmt::ptr(operand.get()));
+    ExprRef& node = by_key_[key];
+    if (!node && operands == expr->operands) node = expr;
+    if (!node) {
+      ExprNode rebuilt = *expr;
+      rebuilt.operands = std::move(operands);
+      node = std::make_shared<const ExprNode>(std::move(rebuilt));
+    }
+    alive_.push_back(expr);
+    return by_node_[expr.get()] = node;
+  }
+  std::size_t num_nodes() const { return by_key_.size(); }
+
+ private:
+  std::unordered_map<const ExprNode*, ExprRef> by_node_;
+  std::unordered_map<std::string, ExprRef> by_key_;
+  std::vector<ExprRef> alive_;  ///< keeps the nodes behind by_node_
+};
+
 /// Replaces reads of earlier statements by their values.
 class Inliner {
  public:
@@ -57,7 +89,12 @@ class Inliner {
       return nullptr;
     });
     if (has_failed) return fail(error);
-    return value;
+    const ExprRef result = sharing_.shared(value);
+    if (sharing_.num_nodes() > kMaxNodes)
+      return not_made(
+          fmt::format("{} has more than {} different parts when its intermediates are written out", statement.target, kMaxNodes),
+          statement.where);
+    return result;
   }
 
   void define(const Statement& statement, const ExprRef& value) { values_[statement.target] = {&statement, value}; }
@@ -78,10 +115,16 @@ class Inliner {
       }
       replacements[left->name] = read->operands.at(axis);
     }
-    return substitute_indices(value, replacements);
+    const bool is_same = std::all_of(replacements.begin(), replacements.end(), [](const auto& replacement) {
+      return replacement.second->kind == Kind::kIndex && replacement.second->name == replacement.first;
+    });
+    return is_same ? value : substitute_indices(value, replacements);
   }
 
+  static constexpr std::size_t kMaxNodes = 200'000;
+
   std::map<std::string, Written> values_;
+  NodeSharing sharing_;
 };
 
 /// The first reduction that cannot be a contraction, as an error.
@@ -109,9 +152,11 @@ Status check_reduction(const ExprRef& reduction, const Program& program) {
 
 /// Names of the free indices of a reduction in the order in which they occur; its bound ones are not free.
 void collect_order(const ExprRef& expr, const std::set<std::string>& bound, std::vector<std::string>& order) {
-  if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0 && std::find(order.begin(), order.end(), expr->name) == order.end())
-    order.push_back(expr->name);
-  for (const ExprRef& operand : expr->operands) collect_order(operand, bound, order);
+  visit_nodes(expr, [&](const ExprRef& node) {
+    if (node->kind == Kind::kIndex && bound.count(node->name) == 0 && std::find(order.begin(), order.end(), node->name) == order.end())
+      order.push_back(node->name);
+    return true;
+  });
 }
 
 struct Shape {
@@ -228,8 +273,9 @@ bool is_matrix_product(const ExprRef& reduction) {
 }
 
 bool has_matrix_product(const ExprRef& expr) {
-  if (expr->kind == Kind::kReduce && expr->reduce_op == ReduceOp::kSum && is_matrix_product(expr)) return true;
-  return std::any_of(expr->operands.begin(), expr->operands.end(), [](const ExprRef& operand) { return has_matrix_product(operand); });
+  return any_node(expr, [](const ExprRef& node) {
+    return node->kind == Kind::kReduce && node->reduce_op == ReduceOp::kSum && is_matrix_product(node);
+  });
 }
 
 }  // namespace

@@ -6,21 +6,46 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 #include "generator/base/stable_sort.h"
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/index_groups.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
 
 using Kind = ExprNode::Kind;
 
-void collect_indices(const ExprRef& expr, std::set<std::string> bound, std::vector<std::string>& order) {
-  if (expr->kind == Kind::kReduce) bound.insert(expr->indices.begin(), expr->indices.end());
-  if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0 && std::find(order.begin(), order.end(), expr->name) == order.end())
-    order.push_back(expr->name);
-  for (const ExprRef& operand : expr->operands) collect_indices(operand, bound, order);
+/// The free indices of an expression in order of occurrence.
+class FreeIndices {
+ public:
+  explicit FreeIndices(const ExprRef& expr) { visit(expr, {}); }
+  const std::vector<std::string>& order() const { return order_; }
+
+ private:
+  void visit(const ExprRef& expr, std::set<std::string> bound) {
+    if (expr->kind == Kind::kReduce) bound.insert(expr->indices.begin(), expr->indices.end());
+    if (!seen_[bound].insert(expr.get()).second) return;
+    if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0 && std::find(order_.begin(), order_.end(), expr->name) == order_.end())
+      order_.push_back(expr->name);
+    for (const ExprRef& operand : expr->operands) visit(operand, bound);
+  }
+
+  std::map<std::set<std::string>, std::unordered_set<const ExprNode*>> seen_;  ///< by the indices bound around a node
+  std::vector<std::string> order_;
+};
+
+/// Whether each read of the output's tensor is one of the element that the output writes.
+bool reads_only_own_element(const ExprRef& expr, const PatternMatch::Output& output) {
+  return !any_node(expr, [&](const ExprRef& node) {
+    if (node->kind != Kind::kRead || node->name != output.tensor) return false;
+    for (std::size_t axis = 0; axis < output.subscripts.size(); ++axis) {
+      if (to_text(node->operands[axis]) != to_text(output.subscripts[axis])) return true;
+    }
+    return false;
+  });
 }
 
 class RowMatcher {
@@ -68,24 +93,25 @@ class RowMatcher {
   }
 
   /// Notes the rows and the extent of every reduction.
-  bool find_reduced(const ExprRef& expr) {
-    if (expr->kind == Kind::kReduce) {
-      if (expr->indices.size() != 1)
-        return fails(fmt::format("{} over {}: reductions over several indices are not made yet", to_text(expr->reduce_op),
-                                 fmt::join(expr->indices, ",")));
-      if (!is_float(expr->dtype) || expr->dtype != program_.accumulate)
-        return fails(fmt::format("{}: reductions of integers are not made yet", to_text(expr)));
-      const IntExpr& extent = find_program_index(program_, expr->indices.front())->extent;
-      if (has_reduction_ && !are_equal(extent, column_extent_))
-        return fails(fmt::format("reductions over {} and over {} elements: plans of several kernels are not made yet",
-                                 column_extent_.to_text(), extent.to_text()));
-      has_reduction_ = true;
-      column_extent_ = extent;
-      std::vector<std::string> free;
-      collect_indices(expr, {}, free);
-      free_of_reductions_.insert(free.begin(), free.end());
-    }
-    return std::all_of(expr->operands.begin(), expr->operands.end(), [this](const ExprRef& operand) { return find_reduced(operand); });
+  bool find_reduced(const ExprRef& value) {
+    return !any_node(value, [this](const ExprRef& node) { return node->kind == Kind::kReduce && !note_reduced(node); });
+  }
+
+  bool note_reduced(const ExprRef& expr) {
+    if (expr->indices.size() != 1)
+      return fails(fmt::format("{} over {}: reductions over several indices are not made yet", to_text(expr->reduce_op),
+                               fmt::join(expr->indices, ",")));
+    if (!is_float(expr->dtype) || expr->dtype != program_.accumulate)
+      return fails(fmt::format("{}: reductions of integers are not made yet", to_text(expr)));
+    const IntExpr& extent = find_program_index(program_, expr->indices.front())->extent;
+    if (has_reduction_ && !are_equal(extent, column_extent_))
+      return fails(fmt::format("reductions over {} and over {} elements: plans of several kernels are not made yet",
+                               column_extent_.to_text(), extent.to_text()));
+    has_reduction_ = true;
+    column_extent_ = extent;
+    const FreeIndices free(expr);
+    free_of_reductions_.insert(free.order().begin(), free.order().end());
+    return true;
   }
 
   /// The index of the outputs that runs along the rows: none when the outputs are of rows alone.
@@ -157,8 +183,10 @@ class RowMatcher {
   }
 
   void add_reads(const ExprRef& expr, std::vector<Access>& accesses) const {
-    if (expr->kind == Kind::kRead) add_access(expr->name, expr->operands, accesses);
-    for (const ExprRef& operand : expr->operands) add_reads(operand, accesses);
+    visit_nodes(expr, [&](const ExprRef& node) {
+      if (node->kind == Kind::kRead) add_access(node->name, node->operands, accesses);
+      return true;
+    });
   }
 
   /// The expression over m and n; its reductions become reads of their results.
@@ -167,9 +195,8 @@ class RowMatcher {
     const ExprRef without = rewrite(expr, [&](const ExprRef& node) -> ExprRef {
       if (node->kind != Kind::kReduce || has_failed) return nullptr;
       const std::set<std::string> bound(node->indices.begin(), node->indices.end());
-      std::vector<std::string> free;
-      collect_indices(node, {}, free);
-      for (const std::string& index : free) {
+      const FreeIndices free(node);
+      for (const std::string& index : free.order()) {
         const bool is_row = std::find(rows_.indices.begin(), rows_.indices.end(), index) != rows_.indices.end();
         if (is_row) continue;
         has_failed = true;
@@ -215,11 +242,12 @@ class RowMatcher {
 
   static int phase_of(const ExprRef& expr, const std::vector<PatternMatch::Reduction>& reductions) {
     int phase = 0;
-    if (expr->kind == Kind::kRead) {
-      const auto found = std::find_if(reductions.begin(), reductions.end(), [&](const auto& other) { return other.name == expr->name; });
-      if (found != reductions.end()) phase = found->phase + 1;
-    }
-    for (const ExprRef& operand : expr->operands) phase = std::max(phase, phase_of(operand, reductions));
+    visit_nodes(expr, [&](const ExprRef& node) {
+      if (node->kind != Kind::kRead) return true;
+      const auto found = std::find_if(reductions.begin(), reductions.end(), [&](const auto& other) { return other.name == node->name; });
+      if (found != reductions.end()) phase = std::max(phase, found->phase + 1);
+      return true;
+    });
     return phase;
   }
 
@@ -236,9 +264,11 @@ class RowMatcher {
   }
 
   void count_bytes(const ExprRef& expr, int& bytes) {
-    const Tensor* tensor = expr->kind == Kind::kRead ? program_.find_tensor(expr->name) : nullptr;
-    if (tensor != nullptr && depends_on(expr, {"n"}) && counted_.insert(to_text(expr)).second) bytes += size_bytes(tensor->dtype);
-    for (const ExprRef& operand : expr->operands) count_bytes(operand, bytes);
+    visit_nodes(expr, [&](const ExprRef& node) {
+      const Tensor* tensor = node->kind == Kind::kRead ? program_.find_tensor(node->name) : nullptr;
+      if (tensor != nullptr && depends_on(node, {"n"}) && counted_.insert(to_text(node)).second) bytes += size_bytes(tensor->dtype);
+      return true;
+    });
   }
 
   /// A tensor that the kernel writes may be read only at its own row, and outside reductions only at the element that the same thread
@@ -273,18 +303,7 @@ class RowMatcher {
   }
 
   static bool reads(const ExprRef& expr, const std::string& tensor) {
-    if (expr->kind == Kind::kRead && expr->name == tensor) return true;
-    return std::any_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return reads(operand, tensor); });
-  }
-
-  static bool reads_only_own_element(const ExprRef& expr, const PatternMatch::Output& output) {
-    if (expr->kind == Kind::kRead && expr->name == output.tensor) {
-      for (std::size_t axis = 0; axis < output.subscripts.size(); ++axis) {
-        if (to_text(expr->operands[axis]) != to_text(output.subscripts[axis])) return false;
-      }
-    }
-    return std::all_of(expr->operands.begin(), expr->operands.end(),
-                       [&](const ExprRef& operand) { return reads_only_own_element(operand, output); });
+    return any_node(expr, [&](const ExprRef& node) { return node->kind == Kind::kRead && node->name == tensor; });
   }
 
   const FusionGroup& group_;

@@ -13,6 +13,7 @@
 #include "generator/plan/fusion_group.h"
 #include "generator/plan/index_groups.h"
 #include "generator/plan/row_match.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -268,13 +269,13 @@ class Matcher {
   }
 
   bool reads_only_own_element(const ExprRef& expr, const FusionGroup::Output& output) const {
-    if (expr->kind == Kind::kRead && expr->name == output.tensor) {
+    return !any_node(expr, [&](const ExprRef& node) {
+      if (node->kind != Kind::kRead || node->name != output.tensor) return false;
       for (std::size_t axis = 0; axis < output.subscripts.size(); ++axis) {
-        if (to_text(expr->operands[axis]) != to_text(output.subscripts[axis])) return false;
+        if (to_text(node->operands[axis]) != to_text(output.subscripts[axis])) return true;
       }
-    }
-    return std::all_of(expr->operands.begin(), expr->operands.end(),
-                       [&](const ExprRef& operand) { return reads_only_own_element(operand, output); });
+      return false;
+    });
   }
 
   const TemplatePattern& pattern_;

@@ -8,7 +8,8 @@
 
 namespace kw::generator {
 
-/// Google's style at 110 columns. Errors (kInternal): the text has unbalanced brackets.
+/// Google's style at 110 columns; in a text with a line of more than 40 nested brackets what LibFormat gives up on stays as it is.
+/// Errors (kInternal): the text has unbalanced brackets.
 Result<std::string> format_cuda(const std::string& text);
 
 }  // namespace kw::generator

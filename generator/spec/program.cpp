@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 namespace kw::generator {
@@ -107,21 +108,23 @@ ExprRef make_call(Function function, std::vector<ExprRef> operands, DType dtype)
 }
 
 ExprRef rewrite(const ExprRef& expr, const std::function<ExprRef(const ExprRef&)>& replace) {
-  std::vector<ExprRef> operands;
-  operands.reserve(expr->operands.size());
-  bool is_changed = false;
-  for (const ExprRef& operand : expr->operands) {
-    operands.push_back(rewrite(operand, replace));
-    is_changed = is_changed || operands.back() != operand;
-  }
-  ExprRef rebuilt = expr;
-  if (is_changed) {
-    ExprNode node = *expr;
-    node.operands = std::move(operands);
-    rebuilt = std::make_shared<const ExprNode>(std::move(node));
-  }
-  ExprRef replaced = replace(rebuilt);
-  return replaced ? replaced : rebuilt;
+  std::unordered_map<const ExprNode*, ExprRef> done;
+  const auto rewritten = [&](const auto& self, const ExprRef& node) -> ExprRef {
+    const auto known = done.find(node.get());
+    if (known != done.end()) return known->second;
+    std::vector<ExprRef> operands;
+    operands.reserve(node->operands.size());
+    for (const ExprRef& operand : node->operands) operands.push_back(self(self, operand));
+    ExprRef rebuilt = node;
+    if (operands != node->operands) {
+      ExprNode changed = *node;
+      changed.operands = std::move(operands);
+      rebuilt = std::make_shared<const ExprNode>(std::move(changed));
+    }
+    const ExprRef replaced = replace(rebuilt);
+    return done[node.get()] = replaced ? replaced : rebuilt;
+  };
+  return rewritten(rewritten, expr);
 }
 
 Result<IntExpr> as_int_expr(const ExprRef& expr) {

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <unordered_map>
 
+#include "generator/base/hash.h"
 #include "generator/spec/program.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 
@@ -56,50 +59,55 @@ std::string number_text(double value, DType dtype) {
   return text;
 }
 
+constexpr std::int64_t kMaxPrintedParts = 200'000;  // a larger tree is printed with its long parts as hashes
+constexpr std::size_t kMaxPartBytes = 256;
+
 struct Printed {
   std::string text;
   int level = kAtomLevel;
 };
 
-Printed print(const ExprRef& expr);
+/// Texts of the nodes of an expression that is printed with hashes; null while one is written out.
+using KnownTexts = std::unordered_map<const ExprNode*, Printed>;
 
-std::string print_at(const ExprRef& expr, int least_level) {
-  Printed printed = print(expr);
+Printed print(const ExprRef& expr, KnownTexts* known);
+
+std::string print_at(const ExprRef& expr, int least_level, KnownTexts* known) {
+  Printed printed = print(expr, known);
   return printed.level < least_level ? "(" + printed.text + ")" : printed.text;
 }
 
-std::string print_list(const std::vector<ExprRef>& operands, const char* separator) {
+std::string print_list(const std::vector<ExprRef>& operands, const char* separator, KnownTexts* known) {
   std::string text;
-  for (const ExprRef& operand : operands) text += (text.empty() ? "" : separator) + print_at(operand, 0);
+  for (const ExprRef& operand : operands) text += (text.empty() ? "" : separator) + print_at(operand, 0, known);
   return text;
 }
 
 std::string join(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ",")); }
 
-Printed print_call(const ExprNode& node) {
+Printed print_call(const ExprNode& node, KnownTexts* known) {
   const int level = level_of(node.function);
   const std::string name(to_text(node.function));
-  if (level == kAtomLevel) return {name + "(" + print_list(node.operands, ", ") + ")", kAtomLevel};
-  if (node.function == Function::kNeg) return {"-" + print_at(node.operands.at(0), kNegLevel), level};
-  if (node.function == Function::kNot) return {"not " + print_at(node.operands.at(0), kNotLevel), level};
+  if (level == kAtomLevel) return {name + "(" + print_list(node.operands, ", ", known) + ")", kAtomLevel};
+  if (node.function == Function::kNeg) return {"-" + print_at(node.operands.at(0), kNegLevel, known), level};
+  if (node.function == Function::kNot) return {"not " + print_at(node.operands.at(0), kNotLevel, known), level};
   // Binary operators group to the left, `^` to the right; comparisons do not chain.
   const bool is_right = node.function == Function::kPow, is_compare = level == kCompareLevel;
-  const std::string left = print_at(node.operands.at(0), is_right || is_compare ? level + 1 : level);
-  const std::string right = print_at(node.operands.at(1), is_right ? kNegLevel : level + 1);
+  const std::string left = print_at(node.operands.at(0), is_right || is_compare ? level + 1 : level, known);
+  const std::string right = print_at(node.operands.at(1), is_right ? kNegLevel : level + 1, known);
   return {left + " " + name + " " + right, level};
 }
 
-Printed print_reduce(const ExprNode& node) {
-  std::string text = fmt::format("{}[{}]({}", to_text(node.reduce_op), join(node.indices), print_at(node.operands.at(0), 0));
+Printed print_reduce(const ExprNode& node, KnownTexts* known) {
+  std::string text = fmt::format("{}[{}]({}", to_text(node.reduce_op), join(node.indices), print_at(node.operands.at(0), 0, known));
   if (node.operands.size() > 1) {
     text += node.reduce_op == ReduceOp::kSoftmax ? ", sink=" : ", ";
-    text += print_at(node.operands.at(1), 0);
+    text += print_at(node.operands.at(1), 0, known);
   }
   return {text + ")", kAtomLevel};
 }
 
-Printed print(const ExprRef& expr) {
-  const ExprNode& node = *expr;
+Printed print_node(const ExprNode& node, KnownTexts* known) {
   switch (node.kind) {
     case ExprNode::Kind::kNumber: {
       const std::string text = number_text(node.number, node.dtype);
@@ -110,17 +118,26 @@ Printed print(const ExprRef& expr) {
     case ExprNode::Kind::kScalar:
       return {node.name, kAtomLevel};
     case ExprNode::Kind::kRead:
-      return {node.name + "[" + print_list(node.operands, ",") + "]", kAtomLevel};
+      return {node.name + "[" + print_list(node.operands, ",", known) + "]", kAtomLevel};
     case ExprNode::Kind::kCall:
-      return print_call(node);
+      return print_call(node, known);
     case ExprNode::Kind::kReduce:
-      return print_reduce(node);
+      return print_reduce(node, known);
     case ExprNode::Kind::kCast:
-      return {fmt::format("cast({}, {})", print_at(node.operands.at(0), 0), to_text(node.dtype)), kAtomLevel};
+      return {fmt::format("cast({}, {})", print_at(node.operands.at(0), 0, known), to_text(node.dtype)), kAtomLevel};
     case ExprNode::Kind::kParameter:
       return {fmt::format("parameter{}", node.parameter), kAtomLevel};
   }
   return {};
+}
+
+Printed print(const ExprRef& expr, KnownTexts* known) {
+  if (known == nullptr) return print_node(*expr, nullptr);
+  const auto found = known->find(expr.get());
+  if (found != known->end()) return found->second;
+  Printed printed = print_node(*expr, known);
+  if (printed.text.size() > kMaxPartBytes) printed = {"#" + hash_hex(printed.text), kAtomLevel};
+  return known->emplace(expr.get(), std::move(printed)).first->second;
 }
 
 std::string print_dims(const Program& program) {
@@ -311,10 +328,15 @@ std::string_view to_text(ReduceOp op) {
   return "?";
 }
 
-std::string to_text(const ExprRef& expr) { return expr ? print(expr).text : "launch"; }
+std::string to_text(const ExprRef& expr) {
+  if (!expr) return "launch";
+  if (count_parts(expr, kMaxPrintedParts) < kMaxPrintedParts) return print_node(*expr, nullptr).text;
+  KnownTexts known;
+  return print_node(*expr, &known).text;
+}
 
 std::string to_text(const Statement& statement) {
-  return statement.target + "[" + print_list(statement.subscripts, ",") + "] = " + to_text(statement.value);
+  return statement.target + "[" + print_list(statement.subscripts, ",", nullptr) + "] = " + to_text(statement.value);
 }
 
 std::string to_text(const Program& program) {

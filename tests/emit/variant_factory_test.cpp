@@ -181,6 +181,36 @@ TEST_CASE("a [tune] value of some templates narrows those and leaves the others 
   CHECK(check_tune_values(library(), program, Arch::kSm80)->front() == "[tune] BLOCK_K = 64: gemm_simt takes 8, 16, 32, and is left out");
 }
 
+TEST_CASE("values shared by 40 statements, and a nest of 60 functions, become named locals") {
+  const auto text_of = [](const Program& program) {
+    const VariantFactory factory = factory_of("row_sm80", program);
+    Config config;
+    for (const Tunable& tunable : factory.info().tunables) config.values[tunable.name] = tunable.default_value;
+    const auto variant = factory.emit(config);
+    if (!variant) FAIL(to_text(variant.error()));
+    return variant->source;
+  };
+  const auto num_lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const std::string plain = text_of(doubling_rows(0, [](const ExprRef& last) { return last; }));
+  const std::string shared = text_of(doubling_rows(40, [](const ExprRef& last) { return last; }));
+  CHECK(contains_text("const float value_39 = ").match(shared));
+  CHECK(num_lines(shared) < num_lines(plain) + 100);
+  const auto nested = [](ExprRef value) {
+    for (int level = 0; level < 60; ++level) value = call(Function::kSin, {value * make_number(0.5, DType::kF32)});
+    return value;
+  };
+  const std::string deep = text_of(doubling_rows(0, nested));
+  CHECK(contains_text("const float value_4 = sinf(").match(deep));
+  CHECK(num_lines(deep) < num_lines(plain) + 200);
+  // What a condition guards cannot be computed ahead of it: such a nest stays whole, whatever it looks like.
+  const auto guarded = [&](const ExprRef& last) {
+    const ExprRef lazy = read("x", {make_index("m"), call(Function::kMod, {make_index("n") * make_index("n"), dim("N")}, DType::kI64)});
+    const ExprRef is_positive = call(Function::kGt, {last, make_number(0, DType::kF32)}, DType::kBool);
+    return call(Function::kWhere, {is_positive, nested(lazy), make_number(0, DType::kF32)});
+  };
+  CHECK(contains_text("sinf(sinf(").match(text_of(doubling_rows(0, guarded))));
+}
+
 TEST_CASE("the plan of a variant evaluates to a launch on a problem") {
   const VariantFactory factory = factory_of("gemm_sm80_mma", matmul_bias_relu());
   const auto variant = factory.emit(default_config(factory.info()));

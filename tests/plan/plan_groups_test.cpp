@@ -1,6 +1,9 @@
 // Programs become one group of one contraction, and what is not made yet is refused by name and line.
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/plan/fusion_group.h"
+
+#include <ctime>
+
 #include "tests/catch.h"
 #include "tests/plan/programs.h"
 
@@ -146,4 +149,35 @@ TEST_CASE("lists of tensors and extents that depend on data are refused by name"
   Program ragged = matmul_bias_relu();
   ragged.indices[0].ragged_offsets = "offsets";
   CHECK(refusal(ragged).find("index m: a ragged extent") != std::string::npos);
+}
+
+TEST_CASE("40 statements that read their predecessor twice are planned at once, and their text stays short") {
+  // Written out as a tree they have 2^40 parts: a walk that does not know where it was never ends.
+  const Program program = doubling_rows(40, [](const ExprRef& last) { return call(Function::kRelu, {last}); });
+  const std::clock_t start = std::clock();
+  const auto groups = plan_groups(program);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  REQUIRE(groups);
+  if (!kIsSanitized) CHECK(seconds < 0.1);
+  const std::string text = to_text(groups->front().outputs[0].value);
+  CHECK(text.size() < 2000);
+  CHECK(text.rfind("relu(", 0) == 0);
+  const Program other = doubling_rows(40, [](const ExprRef& last) { return call(Function::kRelu, {last + make_number(1, DType::kF32)}); });
+  CHECK(to_text(plan_groups(other)->front().outputs[0].value) != text);
+}
+
+TEST_CASE("values that are different parts by the thousand are refused, not planned for ever") {
+  // Each statement reads the one before at two places, the second one of its own: no two parts are equal.
+  Builder builder("gathers");
+  builder.dims({"M"}).index("m", "M");
+  builder.tensor("x", DType::kF32, {"M"}).tensor("out", DType::kF32, {"M"}, TensorRole::kOut);
+  std::string before = "x";
+  for (int number = 0; number < 40; ++number) {
+    const ExprRef shifted = call(Function::kMod, {make_index("m") + make_number(number + 1, DType::kI64), dim("M")}, DType::kI64);
+    const std::string target = "t" + std::to_string(number);
+    builder.statement(target, {"m"}, read(before, Names{"m"}) * read(before, {shifted}), false);
+    before = target;
+  }
+  builder.statement("out", {"m"}, read(before, Names{"m"}), true);
+  CHECK(refusal(builder.program).find("has more than 200000 different parts when its intermediates are written out") != std::string::npos);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,25 @@ inline Program matmul_bias_relu(DType dtype = DType::kF16) {
   builder.statement("out", {"m", "n"},
                     call(Function::kRelu, {read("acc", std::vector<std::string>{"m", "n"}) + read("bias", std::vector<std::string>{"n"})}),
                     true);
+  return builder.program;
+}
+
+/// out = t of `length` statements of which each reads the one before twice, under names of indices that alternate: 2^length parts when it
+/// is written out. `finish` makes the output's value from the last one's.
+inline Program doubling_rows(int length, const std::function<ExprRef(const ExprRef&)>& finish) {
+  Builder builder("doubling");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N").index("i", "M").index("j", "N");
+  builder.tensor("x", DType::kF32, {"M", "N"}).tensor("out", DType::kF32, {"M", "N"}, TensorRole::kOut);
+  std::string before = "x";
+  for (int number = 0; number < length; ++number) {
+    const std::vector<std::string> indices = number % 2 == 0 ? std::vector<std::string>{"m", "n"} : std::vector<std::string>{"i", "j"};
+    const std::string target = "t" + std::to_string(number);
+    builder.statement(target, indices,
+                      read(before, indices) * make_number(0.5, DType::kF32) + call(Function::kSin, {read(before, indices)}), false);
+    before = target;
+  }
+  const std::vector<std::string> indices = {"m", "n"};
+  builder.statement("out", indices, finish(read(before, indices)), true);
   return builder.program;
 }
 

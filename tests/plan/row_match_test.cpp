@@ -3,6 +3,7 @@
 #include "generator/plan/row_match.h"
 
 #include <cmath>
+#include <ctime>
 
 #include "tests/catch.h"
 #include "tests/plan/programs.h"
@@ -154,4 +155,17 @@ TEST_CASE("an update in place is read at its own elements, in reductions too") {
   const auto total = [](const std::string& column) { return read("x", Names{"m", column}) + read("out", Names{"m", column}); };
   builder.statement("out", {"m", "n"}, total("n") * sum("j", total("j") * total("j")), true);
   CHECK(match(builder.program).reductions.size() == 1);
+}
+
+TEST_CASE("a norm of a value that is reached on 2^40 ways is matched at once") {
+  const Program program = doubling_rows(40, [](const ExprRef& last) {
+    const ExprRef along_j = read(last->name, Names{"m", "j"});
+    return last * call(Function::kRsqrt, {reduce(ReduceOp::kMean, {"j"}, along_j * along_j)}) + reduce(ReduceOp::kMax, {"j"}, along_j);
+  });
+  const std::clock_t start = std::clock();
+  const PatternMatch found = match(program);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  if (!kIsSanitized) CHECK(seconds < 0.2);
+  CHECK(found.reductions.size() == 2);
+  CHECK(found.bytes_per_column == 4);
 }
