@@ -70,7 +70,9 @@ Status migrate_once(Connection& connection, const SchemaSet& schema) {
   for (const Migration& migration : schema.migrations) {
     if (migration.from != state.version) continue;
     if (Status status = connection.execute(migration.sql); !status) {
-      status.error().message += fmt::format(" (migration {}; the file is unchanged)", migration.name);
+      status.error().message +=
+          fmt::format(" (migration {}, schema version {} to {}; the file is unchanged, and is migrated by the next run)", migration.name,
+                      state.version, state.version + 1);
       return status;
     }
     KW_TRY(const auto broken, connection.text("SELECT \"table\" FROM pragma_foreign_key_check"));
@@ -131,9 +133,10 @@ Status require_schema(Connection& connection, const SchemaSet& schema) {
   if (state.is_new()) return fail(nothing_stored(connection));
   KW_TRY_VOID(check_ours(connection, state, schema));
   if (state.version == schema.version) return {};
-  return fail(bad_input(connection,
-                        fmt::format("schema version {} is older than {}, and a read-only file cannot be migrated: open it once for writing",
-                                    state.version, schema.version)));
+  return fail(bad_input(
+      connection, fmt::format("schema version {} is older than {}, and a reader leaves the file as it is: `kernelwright db info` brings "
+                              "it up to date where it may be written, and so does a tune",
+                              state.version, schema.version)));
 }
 
 }  // namespace kw::db

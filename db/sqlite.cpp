@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <limits>
@@ -18,6 +19,8 @@ namespace kw::db {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxStatementBytes = 120;  // of a statement that is quoted beside an error
 
 /// Short random pauses: with 16 writers a fixed ladder of pauses starves some of them.
 void pause_for_lock(int num_calls) {
@@ -228,7 +231,10 @@ Status Connection::register_content_check() {
   return {};
 }
 
-Error Connection::error(int code, std::string_view doing) const {
+Error Connection::error(int code, std::string_view statement) const {
+  // A script of many lines says less than its first one.
+  const std::string_view line = statement.substr(0, std::min(statement.find('\n'), kMaxStatementBytes));
+  const std::string doing = std::string(line) + (line.size() < statement.size() ? " ..." : "");
   int system_error = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_);
   if (handle_ != nullptr && system_error == 0 && (code & 0xff) == SQLITE_IOERR) system_error = last_file_error(handle_);
   const Meaning meaning = meaning_of(code, system_error, busy_limit_);

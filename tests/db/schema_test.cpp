@@ -166,10 +166,30 @@ TEST_CASE("a database of version 1 keeps its rows, takes baselines, and has the 
   CHECK(schema_of(*connect(path)) == schema_of(*connect(folder.file("new.db"))));
 }
 
+TEST_CASE("a disk that is full in a migration is told as that, without the migration's text, and the file stays as it was") {
+  const TemporaryFolder folder;
+  const std::string path = version_1_file(folder);
+  {
+    const auto connection = connect(path);
+    REQUIRE(connection->execute("PRAGMA max_page_count = 1"));  // SQLite makes that the present number
+    const Status refused = prepare_schema(*connection, builtin_schema());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kIo);
+    INFO(refused.error().message << "\n" << refused.error().detail);
+    CHECK(refused.error().message.find("disk full") != std::string::npos);
+    CHECK(refused.error().message.find("migration 0002_baseline.sql, schema version 1 to 2; the file is unchanged") != std::string::npos);
+    CHECK(refused.error().detail.find('\n') == std::string::npos);
+    CHECK(refused.error().detail.find("CREATE TABLE") == std::string::npos);
+  }
+  CHECK(*schema_version(*connect(path)) == 1);
+  CHECK(open_or_throw(path)->info()->num_trials == 3);
+}
+
 TEST_CASE("a reader of an older schema migrates it only when it was told to and may write") {
   const TemporaryFolder folder;
   const std::string path = version_1_file(folder);
   CHECK(open_error(path, {.is_read_only = true}).find("schema version 1 is older than 2") != std::string::npos);
+  CHECK(open_error(path, {.is_read_only = true}).find("`kernelwright db info` brings it up to date") != std::string::npos);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   if (access(path.c_str(), W_OK) != 0)  // root may write whatever the permissions say
     CHECK(open_error(path, {.is_read_only = true, .migrates = true}).find("schema version 1 is older than 2") != std::string::npos);
