@@ -38,7 +38,7 @@ Result<int> run_verify(const Invocation& invocation) {
   options.search.kind = SearchKind::kRandom;
   options.search.budget_seconds = 1e6;
   KW_TRY(const std::uint64_t num_variants, count_from_text("variants", parsed.text("variants", "20")));
-  options.search.max_first_rung = static_cast<int>(num_variants * 2);  // a reserve for those refused for spills
+  options.search.max_first_rung = static_cast<int>(num_variants * 2);  // a reserve for those refused
   KW_TRY(options.search.seed, count_from_text("seed", parsed.text("seed", "1")));
 
   KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
@@ -58,27 +58,27 @@ Result<int> run_verify(const Invocation& invocation) {
       results.push_back({{"op", spec->program->name},
                          {"problem", problem.to_text()},
                          {"compiled", summary.num_compiled},
-                         {"refused_for_spills", summary.num_refused},
+                         {"refused_by_the_compiler", summary.num_refused},
                          {"right", summary.num_right},
                          {"failures", summary.failures},
                          {"seconds", summary.seconds}});
       if (parsed.flag("json")) continue;
-      fmt::print("{} at {}: {} of {} right, {} more refused for spills ({:.1f} s)\n", spec->program->name, problem.to_text(),
-                 summary.num_right, summary.num_compiled, summary.num_refused, summary.seconds);
+      fmt::print("{} at {}: {} of {} right, {} more refused for spills or serialised wgmma ({:.1f} s)\n", spec->program->name,
+                 problem.to_text(), summary.num_right, summary.num_compiled, summary.num_refused, summary.seconds);
       for (const std::string& failure : summary.failures) fmt::print("  {}\n", failure);
       std::fflush(stdout);
     }
   }
   if (parsed.flag("json"))
     fmt::print("{}\n", nlohmann::json{{"compiled", num_compiled},
-                                      {"refused_for_spills", num_refused},
+                                      {"refused_by_the_compiler", num_refused},
                                       {"right", num_right},
                                       {"problems_without_a_kernel", num_unserved},
                                       {"problems", results}}
                            .dump(1));
   else
-    fmt::print("{} of {} compiled variants right, {} refused for spills, {} problems without a kernel\n", num_right, num_compiled,
-               num_refused, num_unserved);
+    fmt::print("{} of {} compiled variants right, {} refused for spills or serialised wgmma, {} problems without a kernel\n", num_right,
+               num_compiled, num_refused, num_unserved);
   return num_right == num_compiled && num_unserved == 0 ? 0 : 1;
 }
 
