@@ -345,6 +345,40 @@ out[m,n] = x[m,n] * rsqrt(mean_square[m] + 1e-6)
   CHECK(contains(ran.output, "2 of 2 variants right, simulated for sm_80"));
 }
 
+TEST_CASE("simulate of variants that the compiler refuses says why", "[nvrtc]") {
+  const Sandbox sandbox;
+  std::filesystem::copy(KW_SOURCE_DIR "/templates", sandbox.path("templates"), std::filesystem::copy_options::recursive);
+  std::string text = sandbox.read("templates/gemm/gemm_simt.cuh");
+  const std::string bounds = "__launch_bounds__(Config::kThreads, 1)";
+  REQUIRE(contains(text, bounds));
+  text.replace(text.find(bounds), bounds.size(), "__launch_bounds__(Config::kThreads, 2048 / Config::kThreads)");  // 32 registers a thread
+  sandbox.write("templates/gemm/gemm_simt.cuh", text);
+  sandbox.write("spills.op.toml", R"toml(name = "spills"
+[dims]
+M = 512
+N = 512
+K = 512
+[tensors]
+A = { dtype = "f64", shape = ["M", "K"] }
+B = { dtype = "f64", shape = ["N", "K"] }
+out = { dtype = "f64", shape = ["M", "N"], role = "out" }
+[compute]
+body = "out[m,n] = sum[k](A[m,k] * B[n,k])"
+[tune]
+THREAD_M = 8
+THREAD_N = 8
+)toml");
+  const std::string simulate =
+      "simulate --arch sm_80 --variants 2 --templates " + sandbox.path("templates") + " " + sandbox.path("spills.op.toml");
+  const Ran ran = sandbox.run(simulate);
+  INFO(ran.output);
+  CHECK(ran.exit_code == 1);
+  CHECK(contains(ran.output, "2 refused by the compiler"));
+  CHECK(contains(ran.output, "2 of 2 refused: spills_refused, as gemm_simt__"));
+  CHECK(contains(ran.output, ": spills: "));
+  CHECK(contains(sandbox.run(simulate + " --json").output, "\"status\": \"spills_refused\""));
+}
+
 TEST_CASE("simulate tells how many basic blocks ran, of each case and of a variant's cases together", "[nvrtc]") {
   const Sandbox sandbox;
   const Ran ran = sandbox.run("simulate --json --arch sm_80 --variants 1 --problems 3 --schedule eager " + kExample);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <filesystem>
@@ -62,11 +63,15 @@ nlohmann::json to_json(const SimulationSummary& summary, const std::string& op) 
   nlohmann::json blocks = nlohmann::json::array();
   for (const auto& [variant, share] : summary.blocks)
     blocks.push_back({{"variant", variant}, {"num_blocks_executed", share.num_executed}, {"num_blocks", share.num_blocks}});
+  nlohmann::json refusals = nlohmann::json::array();
+  for (const auto& [status, refused] : summary.refusals)
+    refusals.push_back({{"status", status}, {"count", refused.count}, {"example", refused.example}});
   return {{"op", op},
           {"problem", summary.problem.to_text()},
           {"variants", summary.num_variants},
           {"right", summary.num_right},
           {"refused", summary.num_refused},
+          {"refusals", std::move(refusals)},
           {"blocks", std::move(blocks)},
           {"failures", summary.failures},
           {"cases", std::move(cases)}};
@@ -91,10 +96,18 @@ std::string blocks_text(const SimulationSummary& summary) {
   return all.num_blocks == 0 ? "" : fmt::format(" that ran {} of {} basic blocks", all.num_executed, all.num_blocks);
 }
 
+/// Why the compiler refused variants: what befell most of them, with an example.
+std::string refusal_text(const SimulationSummary& summary) {
+  const auto most = std::max_element(summary.refusals.begin(), summary.refusals.end(),
+                                     [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
+  return fmt::format("{} of {} refused: {}, as {}", most->second.count, summary.num_refused, most->first, most->second.example);
+}
+
 void print_summary(const SimulationSummary& summary, const std::string& op) {
   fmt::print("{}: {} of {} variants right in {} cases{}, {} refused by the compiler ({:.1f} M warp instructions, {:.1f} s)\n", op,
              summary.num_right, summary.num_variants, summary.cases.size(), blocks_text(summary), summary.num_refused,
              static_cast<double>(summary.num_warp_instructions) * 1e-6, summary.seconds);
+  if (!summary.refusals.empty()) fmt::print("  {}\n", refusal_text(summary));
   for (const std::string& failure : summary.failures) fmt::print("  {}\n", failure);
   print_first_report(summary);
   std::fflush(stdout);

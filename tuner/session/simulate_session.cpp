@@ -72,6 +72,8 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
     const CompileOutcome outcome = futures[i].get();
     if (outcome.status != TrialStatus::kOk) {
       ++summary.num_refused;
+      Refusals& refusals = summary.refusals[std::string(to_text(outcome.status))];
+      if (refusals.count++ == 0) refusals.example = fmt::format("{}: {}", variants[i].id, outcome.error);
       if (!is_refusal(outcome.status))
         summary.failures.push_back(fmt::format("{}: {}: {}", variants[i].id, to_text(outcome.status), outcome.error));
       continue;

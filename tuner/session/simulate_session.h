@@ -37,10 +37,17 @@ struct SimulatedCase {
   std::string device_difference;  ///< what differs there; empty: all outputs are equal
 };
 
+/// Variants that the compiler refused for one kind of reason.
+struct Refusals {
+  std::size_t count = 0;
+  std::string example;  ///< "gemm_simt__...: spills: 12 B stored, ..."
+};
+
 struct SimulationSummary {
   Problem problem;
   std::size_t num_variants = 0, num_right = 0;  ///< simulated; right in all their cases
   std::size_t num_refused = 0;                  ///< did not compile, spilled, or has serialised wgmma
+  std::map<std::string, Refusals> refusals;     ///< by the compiler, by status
   std::vector<SimulatedCase> cases;
   std::map<std::string, BlockShare> blocks;  ///< of each variant, in all its cases together
   std::vector<std::string> failures;         ///< a line for each wrong variant, and for each that did not compile
