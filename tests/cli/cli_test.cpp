@@ -194,6 +194,8 @@ TEST_CASE("tune without a GPU compiles and ranks, query says predicted, a second
   const Ran second = sandbox.run(tune);
   CHECK(second.exit_code == 0);
   CHECK(contains(second.output, "0 compiled, 0 runs on the device, 32 rows reused"));
+  const Ran elsewhere = sandbox.run(tune + " --no-simulation --db " + sandbox.path("other.db"));
+  CHECK(contains(elsewhere.output, "0 compiled, 32 from the cache, 0 runs on the device, 0 rows reused"));
   const Ran query = sandbox.run("query matmul_bias_relu --device none --arch sm_80 --set M=1024,N=4096,K=4096");
   CHECK(query.exit_code == 0);
   CHECK(contains(query.output, "predicted, not measured"));

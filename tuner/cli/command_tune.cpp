@@ -56,6 +56,7 @@ nlohmann::json to_json(const LoadedSpec& spec, const ProblemSummary& summary) {
                         {"reused", summary.num_reused},
                         {"passed_over", summary.num_passed_over},
                         {"compiles", summary.num_compiles},
+                        {"from_cache", summary.num_from_cache},
                         {"launches", summary.num_launches},
                         {"seconds", summary.seconds},
                         {"is_stopped", summary.is_stopped},
@@ -79,7 +80,8 @@ void print(const LoadedSpec& spec, const ProblemSummary& summary) {
     statuses += fmt::format("{}{} {}", statuses.empty() ? "" : ", ", count, kw::to_text(status));
   fmt::print("{} at {}\n", spec.program->name, summary.problem.to_text());
   fmt::print("  {} configs, {} legal; rows: {}\n", summary.num_configs, summary.num_kept, statuses.empty() ? "none" : statuses);
-  fmt::print("  {} compiled, {} runs on the device, {} rows reused, {:.1f} s{}\n", summary.num_compiles, summary.num_launches,
+  fmt::print("  {} compiled{}, {} runs on the device, {} rows reused, {:.1f} s{}\n", summary.num_compiles,
+             summary.num_from_cache == 0 ? "" : fmt::format(", {} from the cache", summary.num_from_cache), summary.num_launches,
              summary.num_reused, summary.seconds,
              summary.is_stopped ? fmt::format(" (stopped early: {}; run it again to go on)", summary.stop_reason) : "");
   if (summary.num_passed_over > 0)

@@ -53,6 +53,7 @@ ProblemTuner::ProblemTuner(const LoadedSpec& spec, const Problem& problem, const
       early_(Protocol::early_rung()),
       final_(Protocol::final_rung()),
       compiles_before_(services.num_compiles),
+      from_cache_before_(services.num_from_cache),
       launches_before_(services.num_launches) {
   early_.is_cold_l2 = final_.is_cold_l2 = !options.is_warm_l2;
 }
@@ -236,7 +237,7 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
     Candidate& candidate = candidates_[order[at]];
     CompileOutcome outcome = futures[at].get();
     ++num_tried_;
-    if (!outcome.kernel.is_from_cache) ++services_.num_compiles;
+    ++(outcome.kernel.is_from_cache ? services_.num_from_cache : services_.num_compiles);
     if (outcome.status != TrialStatus::kOk) {
       KW_TRY_VOID(store_compile_failure(candidate, outcome));
     } else {
@@ -302,6 +303,7 @@ Result<ProblemSummary> ProblemTuner::summary() {
   summary.num_reused = num_reused_;
   summary.num_passed_over = num_passed_over_;
   summary.num_compiles = services_.num_compiles - compiles_before_;
+  summary.num_from_cache = services_.num_from_cache - from_cache_before_;
   summary.num_launches = services_.num_launches - launches_before_;
   summary.seconds = elapsed_seconds();
   summary.is_stopped = is_stopped_;

@@ -81,7 +81,7 @@ class ProblemTuner {
   std::optional<BaselineTimer> baseline_;
   std::size_t num_reused_ = 0, num_passed_over_ = 0;
   VerificationSummary verification_summary_;
-  int compiles_before_ = 0, launches_before_ = 0;
+  int compiles_before_ = 0, from_cache_before_ = 0, launches_before_ = 0;
   std::size_t num_tried_ = 0;  ///< compiled in this run, whatever came of it
   mutable bool is_stopped_ = false;
   mutable std::string stop_reason_;

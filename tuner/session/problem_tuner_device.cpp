@@ -47,7 +47,7 @@ Result<bool> ProblemTuner::ensure_verified(Candidate& candidate, std::size_t ord
   request.arch = services_.arch();
   request.kernel_name = candidate.variant.plan.launches.front().kernel;
   CompileOutcome outcome = pool->submit(std::move(request)).get();
-  if (!outcome.kernel.is_from_cache) ++services_.num_compiles;
+  ++(outcome.kernel.is_from_cache ? services_.num_from_cache : services_.num_compiles);
   if (outcome.status != TrialStatus::kOk) {
     KW_TRY_VOID(store_compile_failure(candidate, outcome));
     return false;

@@ -55,8 +55,9 @@ class Services {
   db::DeviceRow device_row() const;
   Result<db::ToolchainRow> toolchain_row();
 
-  int num_compiles = 0;  ///< compiles really done in this session (not from the cache)
-  int num_launches = 0;  ///< verifications and measurements really run
+  int num_compiles = 0;    ///< compiles really done in this session
+  int num_from_cache = 0;  ///< kernels that an earlier compile had left in the cache
+  int num_launches = 0;    ///< verifications and measurements really run
 
  private:
   explicit Services(Options options) : options_(std::move(options)) {}

@@ -36,6 +36,7 @@ struct ProblemSummary {
   std::size_t num_reused = 0;                        ///< rows found from an earlier run
   std::size_t num_passed_over = 0;                   ///< not compiled by no fault of theirs: no row, the next run tries them again
   int num_compiles = 0, num_launches = 0;            ///< really done
+  int num_from_cache = 0;                            ///< not compiled: an earlier compile of the same text was kept
   double seconds = 0;
   bool is_stopped = false;                ///< by a signal or by the budget: the next run goes on
   std::string stop_reason;                ///< why, with how much is left undone
