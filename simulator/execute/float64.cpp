@@ -68,15 +68,19 @@ double formula(Op op, double x, double y, double z) {
   return canonical(static_cast<double>(result));
 }
 
-/// rcp.approx.ftz.f64 and rsqrt.approx.f64: coarse by definition, here the right value with the low word cleared (relative error 2^-20).
+/// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: coarse by definition, here the right value with the low word cleared (relative error
+/// 2^-20). rsqrt.approx.f64 has no such step: it is what CUDA's rsqrt(double) compiles to, whose error is at most one unit in the last
+/// place (CUDA Programming Guide, mathematical functions).
 template <Op kOp>
 Outcome approximate(Frame& frame, const Instr& instr) {
   for_lanes(frame.lanes, [&](int lane) {
     const double a = frame.at<double>(instr.a)[lane];
+    const bool is_coarse = instr.option == 1;
     // .ftz: a subnormal counts as the zero of its sign.
-    const double x = instr.option == 1 && std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a;
-    const double value = canonical(kOp == Op::kRcp ? 1.0 / x : 1.0 / std::sqrt(x));
-    frame.at<std::uint64_t>(instr.d)[lane] = std::bit_cast<std::uint64_t>(value) & ~std::uint64_t{0xffffffff};
+    const double x = is_coarse && std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a;
+    const double value = canonical(kOp == Op::kRcp ? 1.0 / x : static_cast<double>(1.0L / std::sqrt(static_cast<long double>(x))));
+    const std::uint64_t kept = is_coarse ? ~std::uint64_t{0xffffffff} : ~std::uint64_t{0};
+    frame.at<std::uint64_t>(instr.d)[lane] = std::bit_cast<std::uint64_t>(value) & kept;
   });
   return Outcome::kDone;
 }

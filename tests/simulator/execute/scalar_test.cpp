@@ -149,6 +149,13 @@ TEST_CASE("f32 arithmetic: rounding, flushing, saturation and NaN") {
       {"mov.b64 %d5, {0, %r1}; mov.b64 %g1, %d5; rcp.approx.ftz.f64 %g2, %g1; mov.b64 %d6, %g2; mov.b64 {%r4, %r0}, %d6;",
        {0x40000000},
        0x3fe00000},
+      // CUDA's rsqrt(double) is this instruction, so it has all bits; with .ftz it is coarse.
+      {"mov.b64 %d5, {0, %r1}; mov.b64 %g1, %d5; rsqrt.approx.f64 %g2, %g1; mov.b64 %d6, %g2; mov.b64 {%r0, %r4}, %d6;",
+       {0x40080000},
+       0x4590331c},
+      {"mov.b64 %d5, {0, %r1}; mov.b64 %g1, %d5; rsqrt.approx.ftz.f64 %g2, %g1; mov.b64 %d6, %g2; mov.b64 {%r0, %r4}, %d6;",
+       {0x40080000},
+       0},
       {"fma.rn.f16x2 %r0, %r1, %r2, %r3;", {0x40003c00, 0x42004000, 0x3c003c00}, 0x47004200},
       {"mov.b32 %f1, %r1; cvt.f64.f32 %g1, %f1; mul.f64 %g2, %g1, 0d4000000000000000; cvt.rn.f32.f64 %f2, %g2; mov.b32 %r0, %f2;",
        {bits(1.25f)},
