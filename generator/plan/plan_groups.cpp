@@ -8,6 +8,7 @@
 
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
+#include "generator/plan/row_match.h"
 
 namespace kw::generator {
 namespace {
@@ -38,10 +39,17 @@ Status check_declarations(const Program& program) {
   return {};
 }
 
+/// Whether a reduction that keeps its index (softmax, cumsum) keeps this one: then the index stands for its surrounding value.
+bool keeps_index(const ExprRef& expr, const std::string& index) {
+  const bool keeps = expr->kind == Kind::kReduce && (expr->reduce_op == ReduceOp::kSoftmax || expr->reduce_op == ReduceOp::kCumSum);
+  if (keeps && expr->indices.front() == index) return true;
+  return std::any_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return keeps_index(operand, index); });
+}
+
 /// Replaces reads of earlier statements by their values.
 class Inliner {
  public:
-  Inliner() = default;
+  explicit Inliner(const Program& program) : program_(program) {}
 
   Result<ExprRef> inlined(const Statement& statement) {
     Error error;
@@ -68,7 +76,7 @@ class Inliner {
     ExprRef value;
   };
 
-  Result<ExprRef> read_value(const ExprRef& read, const Statement& statement, const ExprRef& value) const {
+  Result<ExprRef> read_value(const ExprRef& read, const Statement& statement, ExprRef value) const {
     std::map<std::string, ExprRef> replacements;
     for (std::size_t axis = 0; axis < statement.subscripts.size(); ++axis) {
       const ExprRef& left = statement.subscripts[axis];
@@ -76,11 +84,18 @@ class Inliner {
         return not_made(fmt::format("{} is read back after it is written at {}[{}]", read->name, statement.target, to_text(left)),
                         read->where);
       }
-      replacements[left->name] = read->operands.at(axis);
+      const ExprRef& position = read->operands.at(axis);
+      replacements[left->name] = position;
+      // An index that a softmax keeps is bound in it: another position can be put in its place only when the softmax is written out.
+      const bool is_itself = position->kind == Kind::kIndex && position->name == left->name;
+      if (!is_itself && keeps_index(value, left->name)) {
+        KW_TRY(value, expand_reductions(value, program_));
+      }
     }
     return substitute_indices(value, replacements);
   }
 
+  const Program& program_;
   std::map<std::string, Written> values_;
 };
 
@@ -236,7 +251,7 @@ bool has_matrix_product(const ExprRef& expr) {
 
 Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   KW_TRY_VOID(check_declarations(program));
-  Inliner inliner;
+  Inliner inliner(program);
   FusionGroup group;
   for (const Statement& statement : program.statements) {
     KW_TRY(const ExprRef value, inliner.inlined(statement));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "generator/plan/expr_tools.h"
 #include "tests/catch.h"
 #include "tests/plan/programs.h"
 
@@ -154,4 +155,17 @@ TEST_CASE("an update in place is read at its own elements, in reductions too") {
   const auto total = [](const std::string& column) { return read("x", Names{"m", column}) + read("out", Names{"m", column}); };
   builder.statement("out", {"m", "n"}, total("n") * sum("j", total("j") * total("j")), true);
   CHECK(match(builder.program).reductions.size() == 1);
+}
+
+// An inlined softmax kept its own index where it is read at another: the kernel took the surrounding column for it, and was wrong.
+TEST_CASE("a softmax that is read at another index is written out there") {
+  Builder builder = rows();
+  builder.statement("t", {"m", "n"}, reduce(ReduceOp::kSoftmax, {"n"}, x()), false);
+  builder.statement("out", {"m", "n"}, sum("j", read("t", Names{"m", "j"}) * x("j")), true);
+  const PatternMatch found = match(builder.program);
+  REQUIRE(found.reductions.size() == 3);  // maximum, sum of exponentials, sum of products
+  CHECK(found.reductions[2].op == ReduceOp::kSum);
+  CHECK(found.reductions[2].phase == 2);
+  CHECK(depends_on(found.reductions[2].operand, {"n"}));
+  CHECK(found.outputs[0].value->kind == ExprNode::Kind::kRead);  // the last sum alone
 }
