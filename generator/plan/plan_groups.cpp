@@ -84,13 +84,13 @@ class Inliner {
         return not_made(fmt::format("{} is read back after it is written at {}[{}]", read->name, statement.target, to_text(left)),
                         read->where);
       }
-      const ExprRef& position = read->operands.at(axis);
-      replacements[left->name] = position;
-      // An index that a softmax keeps is bound in it: another position can be put in its place only when the softmax is written out.
-      const bool is_itself = position->kind == Kind::kIndex && position->name == left->name;
-      if (!is_itself && keeps_index(value, left->name)) {
-        KW_TRY(value, expand_reductions(value, program_));
-      }
+      replacements[left->name] = read->operands.at(axis);
+    }
+    // An index that a softmax keeps is bound in it: other positions can be put in place only when the softmax is written out.
+    const auto moves = [](const auto& entry) { return entry.second->kind != Kind::kIndex || entry.second->name != entry.first; };
+    const auto is_kept = [&](const auto& entry) { return keeps_index(value, entry.first); };
+    if (std::any_of(replacements.begin(), replacements.end(), moves) && std::any_of(replacements.begin(), replacements.end(), is_kept)) {
+      KW_TRY(value, expand_reductions(value, program_));
     }
     return substitute_indices(value, replacements);
   }
