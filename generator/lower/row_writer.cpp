@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "generator/lower/lower.h"
 #include "generator/lower/value_writer.h"
@@ -208,12 +209,12 @@ class RowWriter : ValueWriter {
   Result<LoweredValue> vector_read(int position, const Tensor& tensor, const EpilogueRead& read, const std::string& type) override {
     auto member = members_by_position_.find(position);
     if (member == members_by_position_.end()) {
-      // Its address may need values of its own: they belong to row_read, before the load.
-      std::string before;
-      std::swap(before, before_);
-      KW_TRY(const VectorAccess access, vector_access(tensor, read.offset));
-      std::swap(before, before_);
-      read_text_ += before;
+      // Its address may need values of its own: they belong to row_read.
+      swap_body(read_body_);
+      const Result<VectorAccess> lowered = vector_access(tensor, read.offset);
+      swap_body(read_body_);
+      KW_TRY(const VectorAccess access, lowered);
+      read_text_ += std::exchange(read_body_.before, "");
       aligned_.push_back(access.aligned);
       member = members_by_position_.emplace(position, members_.unique(tensor.name)).first;
       member_text_ += fmt::format("  ElementWords<{}, Config::VEC> {};\n", element_type_name(tensor.dtype), member->second);
@@ -230,6 +231,7 @@ class RowWriter : ValueWriter {
   std::map<int, std::string> members_by_position_;
   NameTable members_{{}};  ///< of struct RowReads
   std::string member_text_, read_text_;
+  Body read_body_ = new_body();       ///< of row_read: the values that have a name there
   std::vector<std::string> aligned_;  ///< conditions of whole accesses
 };
 

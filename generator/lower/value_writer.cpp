@@ -102,6 +102,18 @@ void ValueWriter::begin_body() {
   is_lane_guarded_ = false;
 }
 
+ValueWriter::Body ValueWriter::new_body() {
+  return {.lowered = {}, .hoisted = {}, .before = "", .loop = "", .locals = NameTable(function_names())};
+}
+
+void ValueWriter::swap_body(Body& other) {
+  std::swap(lowered_, other.lowered);
+  std::swap(hoisted_, other.hoisted);
+  std::swap(before_, other.before);
+  std::swap(loop_, other.loop);
+  std::swap(locals_, other.locals);
+}
+
 Result<LoweredValue> ValueWriter::output_value(const std::string& output, DType dtype, int position) {
   KW_TRY(const LoweredValue value, lower(position));
   if (loop_.size() + before_.size() + value.text.size() > kMaxTextBytes)

@@ -50,6 +50,15 @@ class ValueWriter {
   LoweredValue named(const LoweredValue& value, const std::string& wanted, std::string& statements, const char* indent);
   /// Starts the body of another hook: values are written anew.
   void begin_body();
+  /// What a body under work has so far: values that have a text in it, its statements, its local names.
+  struct Body {
+    std::map<int, LoweredValue> lowered, hoisted;
+    std::string before, loop;
+    NameTable locals;
+  };
+  static Body new_body();
+  /// Goes on with `other`, and leaves in it what was under work: each hook is a function, so no value of one may be named in another.
+  void swap_body(Body& other);
 
   const PatternMatch& match_;
   const Program& program_;

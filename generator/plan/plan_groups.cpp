@@ -9,6 +9,7 @@
 
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
+#include "generator/plan/row_match.h"
 #include "generator/spec/walk.h"
 
 namespace kw::generator {
@@ -70,10 +71,18 @@ class NodeSharing {
   std::vector<ExprRef> alive_;  ///< keeps the nodes behind by_node_
 };
 
+/// Whether a reduction that keeps its index (softmax, cumsum) keeps this one: then the index stands for its surrounding value.
+bool keeps_index(const ExprRef& expr, const std::string& index) {
+  return any_node(expr, [&](const ExprRef& node) {
+    const bool keeps = node->kind == Kind::kReduce && (node->reduce_op == ReduceOp::kSoftmax || node->reduce_op == ReduceOp::kCumSum);
+    return keeps && node->indices.front() == index;
+  });
+}
+
 /// Replaces reads of earlier statements by their values.
 class Inliner {
  public:
-  Inliner() = default;
+  explicit Inliner(const Program& program) : program_(program) {}
 
   Result<ExprRef> inlined(const Statement& statement) {
     Error error;
@@ -105,7 +114,7 @@ class Inliner {
     ExprRef value;
   };
 
-  Result<ExprRef> read_value(const ExprRef& read, const Statement& statement, const ExprRef& value) const {
+  Result<ExprRef> read_value(const ExprRef& read, const Statement& statement, ExprRef value) const {
     std::map<std::string, ExprRef> replacements;
     for (std::size_t axis = 0; axis < statement.subscripts.size(); ++axis) {
       const ExprRef& left = statement.subscripts[axis];
@@ -115,6 +124,12 @@ class Inliner {
       }
       replacements[left->name] = read->operands.at(axis);
     }
+    // An index that a softmax keeps is bound in it: other positions can be put in place only when the softmax is written out.
+    const auto moves = [](const auto& entry) { return entry.second->kind != Kind::kIndex || entry.second->name != entry.first; };
+    const auto is_kept = [&](const auto& entry) { return keeps_index(value, entry.first); };
+    if (std::any_of(replacements.begin(), replacements.end(), moves) && std::any_of(replacements.begin(), replacements.end(), is_kept)) {
+      KW_TRY(value, expand_reductions(value, program_));
+    }
     const bool is_same = std::all_of(replacements.begin(), replacements.end(), [](const auto& replacement) {
       return replacement.second->kind == Kind::kIndex && replacement.second->name == replacement.first;
     });
@@ -123,6 +138,7 @@ class Inliner {
 
   static constexpr std::size_t kMaxNodes = 200'000;
 
+  const Program& program_;
   std::map<std::string, Written> values_;
   NodeSharing sharing_;
 };
@@ -282,7 +298,7 @@ bool has_matrix_product(const ExprRef& expr) {
 
 Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   KW_TRY_VOID(check_declarations(program));
-  Inliner inliner;
+  Inliner inliner(program);
   FusionGroup group;
   for (const Statement& statement : program.statements) {
     KW_TRY(const ExprRef value, inliner.inlined(statement));

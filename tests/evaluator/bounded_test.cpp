@@ -31,6 +31,19 @@ TEST_CASE("the function of any value inside the interval is inside the result's 
   }
 }
 
+// The value was left unrounded, its bound wide enough for the rounding: a kernel without the cast passed.
+TEST_CASE("a cast gives the rounded value: exactly where the operand decides it, else within the neighbours that it may round to") {
+  const Bounded decided = cast_to(DType::kF16, {1.0003, 1e-6});
+  CHECK(decided.value == 1);
+  CHECK(decided.bound == 0);
+  const double tie = 1 + 0x1p-11;  // between 1 and the next f16 number
+  const Bounded undecided = cast_to(DType::kF16, {tie + 1e-8, 1e-6});
+  CHECK(undecided.value == 1 + 0x1p-10);
+  CHECK(undecided.bound == 0x1p-10);
+  CHECK_FALSE(is_judged(cast_to(DType::kF16, {65519, 2})));  // the largest number, or inf
+  CHECK(cast_to(DType::kI32, {2.5, 0.25}).value == 2);
+}
+
 TEST_CASE("an undecided comparison makes where cover both branches, a decided one does not") {
   const std::array<Bounded, 2> close = {Bounded{1, 1e-3}, Bounded{1.0005, 0}}, apart = {Bounded{1, 1e-3}, Bounded{2, 0}};
   CHECK(apply(Function::kLt, close, {}).bound == 1);

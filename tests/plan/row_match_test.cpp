@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "generator/plan/expr_tools.h"
 #include "tests/catch.h"
 #include "tests/plan/programs.h"
 
@@ -168,4 +169,17 @@ TEST_CASE("a norm of a value that is reached on 2^40 ways is matched at once") {
   if (!kIsSanitized) CHECK(seconds < 0.2);
   CHECK(found.reductions.size() == 2);
   CHECK(found.bytes_per_column == 4);
+}
+
+// An inlined softmax kept its own index where it is read at another: the kernel took the surrounding column for it, and was wrong.
+TEST_CASE("a softmax that is read at another index is written out there") {
+  Builder builder = rows();
+  builder.statement("t", {"m", "n"}, reduce(ReduceOp::kSoftmax, {"n"}, x()), false);
+  builder.statement("out", {"m", "n"}, sum("j", read("t", Names{"m", "j"}) * x("j")), true);
+  const PatternMatch found = match(builder.program);
+  REQUIRE(found.reductions.size() == 3);  // maximum, sum of exponentials, sum of products
+  CHECK(found.reductions[2].op == ReduceOp::kSum);
+  CHECK(found.reductions[2].phase == 2);
+  CHECK(depends_on(found.reductions[2].operand, {"n"}));
+  CHECK(found.outputs[0].value->kind == ExprNode::Kind::kRead);  // the last sum alone
 }

@@ -337,14 +337,9 @@ Bounded cast_to(DType dtype, const Bounded& x) {
     return settle(x.value, x.bound + 0x1p-11 * (std::abs(x.value) + x.bound), x, {}, {});  // rna or rn: either may be used
   if (x.bound == 0 && !(is_integer(dtype) && std::isnan(x.value))) return {round_to(dtype, x.value), 0};
   if (!is_judged(x) || std::isnan(x.value)) return is_float(dtype) && std::isnan(x.value) ? Bounded{kNaN, 0} : not_judged();
-  if (!is_float(dtype)) {
-    const double v = round_to(dtype, x.value);
-    return {v, std::max(round_to(dtype, x.value + x.bound) - v, v - round_to(dtype, x.value - x.bound))};
-  }
-  const double hi = round_to(dtype, x.value + x.bound);
-  const double lo = round_to(dtype, x.value - x.bound);
-  if (!std::isfinite(hi) || !std::isfinite(lo)) return hi == lo ? Bounded{hi, 0} : not_judged();
-  return {x.value, std::max(std::abs(hi - x.value), std::abs(x.value - lo))};
+  const double v = round_to(dtype, x.value), hi = round_to(dtype, x.value + x.bound), lo = round_to(dtype, x.value - x.bound);
+  if (is_float(dtype) && (!std::isfinite(hi) || !std::isfinite(lo))) return hi == lo ? Bounded{hi, 0} : not_judged();
+  return {v, std::max(hi - v, v - lo)};
 }
 
 Bounded round_to_output(DType dtype, const Bounded& x) {

@@ -46,7 +46,8 @@ Bounded either(const Bounded& taken, const Bounded& other);
 /// `v ± e` as the result of an operation on `a` and `b`: overflow of the accumulate type, NaN and inf, operands that are not judged.
 Bounded settle(double v, double e, const Bounded& a, const Bounded& b, const Rounding& rounding);
 
-/// cast(): rounding of an exact operand is exact; else the bound grows by the rounding. Integers truncate and saturate.
+/// cast(): the rounded value. Its bound is 0 where all values within the operand's bound round alike: a kernel that leaves the rounding out
+/// is outside it. Integers truncate and saturate.
 Bounded cast_to(DType dtype, const Bounded& x);
 
 /// Final store to the output's dtype: adds u_out·|v| and the smallest subnormal; a value beyond the type's range becomes what
