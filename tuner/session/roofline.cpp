@@ -3,6 +3,10 @@
 #include "tuner/session/roofline.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+
+#include "generator/spec/walk.h"
 
 namespace kw::tuner {
 namespace {
@@ -10,11 +14,30 @@ namespace {
 // L2 may keep part of the rotated inputs and absorbs the outputs, so the floor asks for less than the whole compulsory traffic.
 constexpr double kFloorTrafficShare = 0.5;
 
+/// The tensors that are read inside a sum: what a product of matrices multiplies.
+std::set<std::string> summed_tensors(const generator::Program& program) {
+  std::set<std::string> names;
+  const auto add_read = [&](const generator::ExprRef& node) {
+    if (node->kind == generator::ExprNode::Kind::kRead) names.insert(node->name);
+    return true;
+  };
+  for (const generator::Statement& statement : program.statements) {
+    generator::visit_nodes(statement.value, [&](const generator::ExprRef& node) {
+      const bool is_sum = node->kind == generator::ExprNode::Kind::kReduce && node->reduce_op == generator::ReduceOp::kSum;
+      if (is_sum) generator::visit_nodes(node->operands[0], add_read);
+      return !is_sum;
+    });
+  }
+  return names;
+}
+
+/// The fastest path that the operands' types allow: the bound must lie below every kernel, so an operand that is worked out does not count.
 double peak_flops_per_clock_sm(const generator::Program& program, const DeviceLimits& device) {
   int widest_bytes = 1;
   bool all_small = true;
+  const std::set<std::string> summed = summed_tensors(program);
   for (const generator::Tensor& tensor : program.tensors) {
-    if (tensor.role == TensorRole::kOut || tensor.shape.size() < 2) continue;
+    if (summed.count(tensor.name) == 0 || tensor.shape.size() < 2) continue;
     widest_bytes = std::max(widest_bytes, size_bytes(tensor.dtype));
     all_small = all_small && size_bytes(tensor.dtype) <= 2;
   }
