@@ -75,6 +75,7 @@ json field_to_json(const PlanField& field) {
                     {"strides_bytes", exprs_to_json(field.map.strides_bytes)},
                     {"box", exprs_to_json(field.map.box)},
                     {"swizzle_bytes", field.map.swizzle_bytes.to_text()}};
+      if (field.map.is_in_workspace) out["map"]["is_in_workspace"] = true;
       break;
   }
   return out;
@@ -87,6 +88,7 @@ PlanTensorMap map_from(const json& in) {
   map.strides_bytes = expr_list_from(in.at("strides_bytes"));
   map.box = expr_list_from(in.at("box"));
   map.swizzle_bytes = expr_from(in.at("swizzle_bytes"));
+  map.is_in_workspace = in.value("is_in_workspace", false);
   if (map.extents.empty() || map.extents.size() > 5 || map.box.size() != map.extents.size() ||
       map.strides_bytes.size() + 1 != map.extents.size())
     throw BadPlan{"a tensor map has one to five dimensions, a box of as many and one stride less"};
@@ -142,6 +144,10 @@ PlanLaunch launch_from(const json& in) {
 std::string_view to_text(TensorRole role) { return kRoles[static_cast<int>(role)]; }
 
 std::string_view to_text(PlanField::Kind kind) { return kFieldKinds[static_cast<int>(kind)]; }
+
+bool is_of_workspace(const PlanField& field) {
+  return field.kind == PlanField::Kind::kWorkspace || (field.kind == PlanField::Kind::kTensorMap && field.map.is_in_workspace);
+}
 
 std::vector<IntExpr> expressions_of(const PlanField& field) {
   if (field.kind == PlanField::Kind::kInt32 || field.kind == PlanField::Kind::kInt64) return {field.value};

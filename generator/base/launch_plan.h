@@ -49,6 +49,7 @@ struct PlanTensorMap {
   std::vector<IntExpr> strides_bytes;  ///< of dimensions 1 and up
   std::vector<IntExpr> box;            ///< elements, one for each dimension
   IntExpr swizzle_bytes;               ///< 0, 32, 64 or 128
+  bool is_in_workspace = false;        ///< the field's source is a workspace, not a tensor of the op
 };
 
 /// One field of a kernel parameter. A parameter with several fields is a struct with C layout (natural alignment).
@@ -62,6 +63,8 @@ struct PlanField {
   PlanTensorMap map = {};            ///< kTensorMap: 128 bytes, aligned to 64
 };
 std::string_view to_text(PlanField::Kind kind);  ///< as in JSON: "tensor_map"
+/// Whether the field's source is one of the plan's workspaces.
+bool is_of_workspace(const PlanField& field);
 /// Every expression of a field.
 std::vector<IntExpr> expressions_of(const PlanField& field);
 struct PlanParameter {

@@ -70,7 +70,7 @@ Result<std::vector<CompileOutcome>> compile_all(const std::vector<Generated>& ch
     CompileRequest request;
     request.source = generated.variant.source;
     request.arch = services.arch();
-    request.kernel_name = generated.variant.plan.launches.front().kernel;
+    name_kernels(generated.variant.plan, request);
     futures.push_back(pool->submit(std::move(request)));
   }
   std::vector<CompileOutcome> outcomes;

@@ -47,7 +47,7 @@ Result<std::string> compile_to_ptx(const db::TrialRecord& record, Services& serv
   CompileRequest request;
   request.source = variant.source;
   request.arch = arch_from_text(variant.arch).value_or(services.arch());
-  request.kernel_name = plan.launches.front().kernel;
+  name_kernels(plan, request);
   request.wants_ptx = true;
   const CompileOutcome outcome = pool->submit(std::move(request)).get();
   if (outcome.kernel.ptx.empty())  // a kernel that spills has PTX all the same

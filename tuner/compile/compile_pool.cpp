@@ -46,6 +46,25 @@ CompileOutcome failed(TrialStatus status, std::string error, bool is_transient =
   return outcome;
 }
 
+/// The facts of all kernels that the request names, together. Returns the name of one that the code does not hold, else nothing.
+std::string read_all_facts(const CompileRequest& request, CompiledKernel& kernel) {
+  if (request.kernel_name.empty()) return {};
+  const int capability = compute_capability(request.arch);
+  if (!read_kernel_facts(request.kernel_name, capability, kernel)) return request.kernel_name;
+  for (const std::string& name : request.other_kernels) {
+    CompiledKernel other;
+    other.cubin = kernel.cubin;
+    other.log = kernel.log;
+    if (!read_kernel_facts(name, capability, other)) return name;
+    kernel.registers = std::max(kernel.registers, other.registers);
+    kernel.static_smem_bytes = std::max(kernel.static_smem_bytes, other.static_smem_bytes);
+    kernel.spill_store_bytes += other.spill_store_bytes;
+    kernel.spill_load_bytes += other.spill_load_bytes;
+    kernel.stack_bytes += other.stack_bytes;
+  }
+  return {};
+}
+
 class Pool final : public CompilePool {
  public:
   Pool(CompilePoolOptions options, CubinCache cache)
@@ -168,9 +187,9 @@ class Pool final : public CompilePool {
       outcome.kernel = std::move(kernel);
       return outcome;
     }
-    if (!request.kernel_name.empty() && !read_kernel_facts(request.kernel_name, compute_capability(request.arch), kernel)) {
+    if (const std::string missing = read_all_facts(request, kernel); !missing.empty()) {
       CompileOutcome outcome =
-          failed(TrialStatus::kCompileFailed, fmt::format("{}: the compiled code holds no kernel of this name", request.kernel_name));
+          failed(TrialStatus::kCompileFailed, fmt::format("{}: the compiled code holds no kernel of this name", missing));
       outcome.kernel = std::move(kernel);
       return outcome;
     }
@@ -270,6 +289,12 @@ class Pool final : public CompilePool {
 };
 
 }  // namespace
+
+void name_kernels(const LaunchPlan& plan, CompileRequest& request) {
+  request.kernel_name = plan.launches.front().kernel;
+  request.other_kernels.clear();
+  for (std::size_t i = 1; i < plan.launches.size(); ++i) request.other_kernels.push_back(plan.launches[i].kernel);
+}
 
 Status check_arch(const NvrtcInfo& nvrtc, Arch arch) {
   if (std::find(nvrtc.arches.begin(), nvrtc.arches.end(), arch) != nvrtc.arches.end()) return {};

@@ -12,6 +12,7 @@
 
 #include "generator/base/arch.h"
 #include "generator/base/error.h"
+#include "generator/base/launch_plan.h"
 #include "generator/base/status.h"
 
 namespace kw::tuner {
@@ -32,12 +33,16 @@ Result<NvrtcInfo> find_nvrtc();
 struct CompileRequest {
   std::string source;
   Arch arch = Arch::kSm80;
-  std::string kernel_name;           ///< empty: registers and the like are not asked for
-  std::string file_name = {};        ///< in messages and line information; empty: KERNEL_NAME.cu
-  std::vector<std::string> options;  ///< besides --gpu-architecture, -std=c++20 and the ptxas report
+  std::string kernel_name;                      ///< empty: registers and the like are not asked for
+  std::vector<std::string> other_kernels = {};  ///< of a plan of several: registers are the most, spills the sum over all
+  std::string file_name = {};                   ///< in messages and line information; empty: KERNEL_NAME.cu
+  std::vector<std::string> options;             ///< besides --gpu-architecture, -std=c++20 and the ptxas report
   bool wants_ptx = false;
   bool uses_cache = true;  ///< false: compiled even when the cache has it, and not kept
 };
+
+/// Asks for the facts of every kernel that the plan launches.
+void name_kernels(const LaunchPlan& plan, CompileRequest& request);
 
 struct CompiledKernel {
   std::string cubin;

@@ -95,6 +95,7 @@ std::string cubin_key(const CompileRequest& request, const NvrtcInfo& nvrtc) {
   hasher.add("format", kMagic).add("source", request.source).add("arch", to_text(request.arch)).add("kernel", request.kernel_name);
   hasher.add("ptx", request.wants_ptx ? "1" : "0").add("nvrtc", nvrtc.version_text()).add("nvrtc_bytes", std::to_string(nvrtc.nvrtc_bytes));
   if (!request.file_name.empty()) hasher.add("file", request.file_name);
+  for (const std::string& kernel : request.other_kernels) hasher.add("kernel", kernel);
   for (const std::string& option : request.options) hasher.add("option", option);
   return hasher.hex();
 }

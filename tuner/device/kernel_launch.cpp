@@ -80,7 +80,7 @@ Status pack_field(const KernelJob& job, const PlanField& field, const IntBinding
     case PlanField::Kind::kWorkspace:
     case PlanField::Kind::kScalar:
     case PlanField::Kind::kTensorMap: {
-      LaunchSlot slot{field.kind, field.name, field.source, field.scalar_dtype, launch.parameters.size()};
+      LaunchSlot slot{field.kind, field.name, field.source, is_of_workspace(field), field.scalar_dtype, launch.parameters.size()};
       const bool is_map = field.kind == PlanField::Kind::kTensorMap;
       if (is_map) {
         KW_TRY(slot.map, evaluate_map(field, bindings));
@@ -114,7 +114,7 @@ Status fill_slot(const KernelJob& job, const LaunchSlot& slot, const LaunchPoint
     store_element(slot.scalar_dtype, found->second, bytes);
     return {};
   }
-  const auto& table = slot.kind == PlanField::Kind::kWorkspace ? pointers.workspaces : pointers.tensors;
+  const auto& table = slot.is_of_workspace ? pointers.workspaces : pointers.tensors;
   const auto found = table.find(slot.source);
   if (found == table.end()) return fail(plan_error(job, fmt::format("field {}: no pointer named '{}'", slot.field, slot.source)));
   if (slot.kind != PlanField::Kind::kTensorMap) {

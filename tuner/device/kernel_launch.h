@@ -41,6 +41,7 @@ struct LaunchSlot {
   PlanField::Kind kind = PlanField::Kind::kTensor;  ///< kTensor, kWorkspace, kScalar or kTensorMap
   std::string field;                                ///< name in the kernel source, for messages
   std::string source;                               ///< which tensor, workspace or scalar
+  bool is_of_workspace = false;                     ///< source is a workspace
   DType scalar_dtype = DType::kF32;                 ///< kScalar: type in the kernel
   std::size_t parameter = 0, offset_bytes = 0;
   EvaluatedTensorMap map = {};  ///< kTensorMap: all but the address

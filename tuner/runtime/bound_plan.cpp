@@ -60,7 +60,8 @@ Result<BoundLaunch> bind_launch(const KernelJob& job, EvaluatedLaunch launch, co
     filled.kind = slot.kind;
     filled.offset_bytes = bound.parameter_offsets[slot.parameter] + slot.offset_bytes;
     filled.dtype = slot.scalar_dtype;
-    if (slot.kind == PlanField::Kind::kWorkspace) {
+    filled.is_of_workspace = slot.is_of_workspace;
+    if (slot.is_of_workspace) {
       const auto part = workspaces.find(slot.source);
       if (part == workspaces.end()) return fail(refused(job, fmt::format("no workspace is named '{}'", slot.source)));
       filled.workspace_bytes = part->second.offset_bytes;

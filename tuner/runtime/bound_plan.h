@@ -25,10 +25,11 @@ struct BoundTensor {
 /// Bytes of a launch's parameters that come from the caller.
 struct BoundSlot {
   PlanField::Kind kind = PlanField::Kind::kTensor;
-  std::size_t offset_bytes = 0;     ///< in BoundLaunch::parameters
-  std::size_t index = 0;            ///< of the tensor or scalar
-  std::size_t workspace_bytes = 0;  ///< kWorkspace: offset in its workspace
-  bool is_zeroed = false;           ///< kWorkspace: of the zeroed workspace
+  std::size_t offset_bytes = 0;  ///< in BoundLaunch::parameters
+  std::size_t index = 0;         ///< of the tensor or scalar
+  bool is_of_workspace = false;
+  std::size_t workspace_bytes = 0;  ///< of a workspace: offset in it
+  bool is_zeroed = false;           ///< of the zeroed workspace
   DType dtype = DType::kF32;        ///< kScalar
   std::uint64_t map_id = 0;         ///< kTensorMap: TensorMapCache::new_map_id()
   EvaluatedTensorMap map = {};      ///< kTensorMap: all but the address

@@ -83,17 +83,13 @@ Outcome<void> kw_kernel::prepare() {
 }
 
 Outcome<void> kw_kernel::fill(const BoundSlot& slot, const kw_arguments& arguments, std::byte* bytes) const {
-  DevicePointer address = 0;
-  switch (slot.kind) {
-    case PlanField::Kind::kScalar:
-      store_element(slot.dtype, arguments.scalars[slot.index], bytes);
-      return {};
-    case PlanField::Kind::kWorkspace:
-      address = address_of(slot.is_zeroed ? arguments.zeroed_workspace : arguments.workspace) + slot.workspace_bytes;
-      break;
-    default:
-      address = address_of(arguments.tensors[slot.index]);
+  if (slot.kind == PlanField::Kind::kScalar) {
+    store_element(slot.dtype, arguments.scalars[slot.index], bytes);
+    return {};
   }
+  const void* const workspace = slot.is_zeroed ? arguments.zeroed_workspace : arguments.workspace;
+  const DevicePointer address =
+      slot.is_of_workspace ? address_of(workspace) + slot.workspace_bytes : address_of(arguments.tensors[slot.index]);
   if (slot.kind != PlanField::Kind::kTensorMap) {
     std::memcpy(bytes, &address, sizeof address);
     return {};

@@ -230,7 +230,7 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
       CompileRequest request;
       request.source = variant.source;
       request.arch = services_.arch();
-      request.kernel_name = variant.plan.launches.front().kernel;
+      name_kernels(variant.plan, request);
       request.wants_ptx = !services_.has_device() && options_.simulates;
       futures[submitted++] = pool->submit(std::move(request));
     }

@@ -45,7 +45,7 @@ Result<bool> ProblemTuner::ensure_verified(Candidate& candidate, std::size_t ord
   CompileRequest request;
   request.source = candidate.variant.source;
   request.arch = services_.arch();
-  request.kernel_name = candidate.variant.plan.launches.front().kernel;
+  name_kernels(candidate.variant.plan, request);
   CompileOutcome outcome = pool->submit(std::move(request)).get();
   ++(outcome.kernel.is_from_cache ? services_.num_from_cache : services_.num_compiles);
   if (outcome.status != TrialStatus::kOk) {

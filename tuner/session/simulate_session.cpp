@@ -62,7 +62,7 @@ Result<std::vector<CompiledVariant>> compile_variants(std::vector<generator::Var
     CompileRequest request;
     request.source = variant.source;
     request.arch = services.arch();
-    request.kernel_name = variant.plan.launches.front().kernel;
+    name_kernels(variant.plan, request);
     request.options = {"-lineinfo"};
     request.wants_ptx = true;
     futures.push_back(pool->submit(std::move(request)));

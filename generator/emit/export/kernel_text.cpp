@@ -61,8 +61,9 @@ std::string field_value(const PlanField& field) {
     case PlanField::Kind::kInt32:
     case PlanField::Kind::kInt64:
       return cpp_text(field.value);
-    case PlanField::Kind::kScalar:
     case PlanField::Kind::kTensorMap:
+      return is_of_workspace(field) ? fmt::format("{}_part", safe_name(field.source)) : "arguments." + safe_name(field.source);
+    case PlanField::Kind::kScalar:
       return "arguments." + safe_name(field.source);
   }
   return "0";

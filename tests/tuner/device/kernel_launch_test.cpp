@@ -116,6 +116,11 @@ TEST_CASE("a tensor map is encoded from its evaluated expressions, and an encode
   CHECK(seen.swizzle_bytes == 128);
   REQUIRE(launches->front().parameters[0].size() == kTensorMapBytes);
   CHECK(launches->front().parameters[0][127] == std::byte{7});
+  job.plan.launches[0].parameters[0].fields[0].map.is_in_workspace = true;
+  CHECK(evaluate_launches(job, pointers).error().message.find("no pointer named 'x'") != std::string::npos);
+  pointers.workspaces["x"] = 0x2000;
+  REQUIRE(evaluate_launches(job, pointers).has_value());
+  CHECK(seen.address == 0x2000);
   pointers.encode_tensor_map = [](const EvaluatedTensorMap&) -> Result<TensorMapBytes> {
     return fail(Stage::kDevice, Code::kDevice, "no such box");
   };

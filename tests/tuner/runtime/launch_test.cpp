@@ -165,6 +165,36 @@ TEST_CASE("scalars and workspaces reach the kernel where its plan says") {
   CHECK(zeroed[512] == 0);
 }
 
+TEST_CASE("kernels of a plan run in order, and what one leaves for the next lies in the caller's workspace") {
+  const auto twice = [](LaunchPlan& plan) {
+    plan.workspaces = {{"kept0", IntExpr::variable("n") * IntExpr(8), false}};
+    plan.launches.push_back(plan.launches[0]);
+    const auto move_to_workspace = [](PlanLaunch& launch, const std::string& tensor) {
+      for (PlanParameter& parameter : launch.parameters) {
+        for (PlanField& field : parameter.fields) {
+          if (field.kind != PlanField::Kind::kTensor || field.source != tensor) continue;
+          field.kind = PlanField::Kind::kWorkspace;
+          field.source = "kept0";
+        }
+      }
+    };
+    move_to_workspace(plan.launches[0], "y");
+    move_to_workspace(plan.launches[1], "x");
+  };
+  LibraryFixture fixture({record_of({}, twice)});
+  const FoundKernel kernel = fixture.find("double", {{"n", kLength}});
+  REQUIRE(kernel.status == KW_OK);
+  alignas(256) static unsigned char workspace[1 << 13] = {};
+  REQUIRE(kw_workspace_bytes(kernel.handle) <= sizeof workspace);
+  Vectors vectors(kLength);
+  kw_arguments arguments = vectors.arguments();
+  CHECK(kw_launch(kernel.handle, &arguments, nullptr) == KW_BAD_ARGUMENT);  // no workspace
+  arguments.workspace = workspace;
+  arguments.workspace_bytes = sizeof workspace;
+  REQUIRE(kw_launch(kernel.handle, &arguments, nullptr) == KW_OK);
+  CHECK(vectors.y[1] == 8);
+}
+
 TEST_CASE("a tensor map is encoded when its pointer is new, and only then") {
   LibraryFixture fixture({record_of({.kernel = "map_double"}, reads_by_map)});
   const FoundKernel kernel = fixture.find("double", {{"n", kLength}});
