@@ -126,6 +126,16 @@ bool depends_on(const ExprRef& expr, const std::set<std::string>& indices) {
   return any_node(expr, [&](const ExprRef& node) { return node->kind == Kind::kIndex && indices.count(node->name) != 0; });
 }
 
+ExprRef make_read(const std::string& name, std::vector<ExprRef> subscripts, const ExprRef& like) {
+  ExprNode read;
+  read.kind = Kind::kRead;
+  read.name = name;
+  read.dtype = like->dtype;
+  read.where = like->where;
+  read.operands = std::move(subscripts);
+  return std::make_shared<const ExprNode>(std::move(read));
+}
+
 std::vector<Factor> product_factors(const ExprRef& expr) {
   std::vector<Factor> factors;
   add_factors(expr, false, factors);

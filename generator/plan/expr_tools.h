@@ -28,6 +28,9 @@ ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(cons
 /// Whether the value of one of these indices is used anywhere in `expr`.
 bool depends_on(const ExprRef& expr, const std::set<std::string>& indices);
 
+/// A read of tensor or intermediate `name`, of the type and place of `like`.
+ExprRef make_read(const std::string& name, std::vector<ExprRef> subscripts, const ExprRef& like);
+
 /// One factor of a product; `is_divisor`: the product divides by it.
 struct Factor {
   ExprRef expr;

@@ -1,0 +1,113 @@
+// See name_reductions.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "generator/plan/name_reductions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "generator/plan/expr_tools.h"
+
+namespace kw::generator {
+namespace {
+
+using Kind = ExprNode::Kind;
+
+/// softmax and cumsum have a value for each value of their index.
+bool keeps_index(ReduceOp op) { return op == ReduceOp::kSoftmax || op == ReduceOp::kCumSum; }
+
+void collect_free(const ExprRef& expr, const std::set<std::string>& bound, std::set<std::string>& free) {
+  if (expr->kind == Kind::kIndex && bound.count(expr->name) == 0) free.insert(expr->name);
+  if (expr->kind == Kind::kReduce && !keeps_index(expr->reduce_op)) {
+    std::set<std::string> inner = bound;
+    inner.insert(expr->indices.begin(), expr->indices.end());
+    collect_free(expr->operands[0], inner, free);
+    for (std::size_t i = 1; i < expr->operands.size(); ++i) collect_free(expr->operands[i], bound, free);
+    return;
+  }
+  for (const ExprRef& operand : expr->operands) collect_free(operand, bound, free);
+}
+
+/// Gives every reduction that is only a part of its statement a statement of its own, so that a cut may go through it.
+class ReductionNamer {
+ public:
+  explicit ReductionNamer(const Program& program) : program_(program) {}
+
+  std::vector<Statement> run() {
+    for (const Statement& statement : program_.statements) {
+      done_.clear();
+      Statement rest = statement;
+      rest.value = named(statement.value, statement, true);
+      statements_.push_back(std::move(rest));
+    }
+    return std::move(statements_);
+  }
+
+ private:
+  ExprRef named(const ExprRef& expr, const Statement& statement, bool is_whole) {
+    if (!contains_reduction(expr)) return expr;
+    const auto done = done_.find(expr.get());
+    if (done != done_.end()) return done->second;
+    auto node = std::make_shared<ExprNode>(*expr);
+    // A branch of where may leave its tensors' axes where it is not taken: it stays inside.
+    const std::size_t num_open = expr->kind == Kind::kCall && expr->function == Function::kWhere ? 1 : expr->operands.size();
+    for (std::size_t i = 0; i < num_open; ++i) node->operands[i] = named(expr->operands[i], statement, false);
+    ExprRef result = std::move(node);
+    if (result->kind == Kind::kReduce && !is_whole) result = split_off(result, statement);
+    return done_[expr.get()] = result;
+  }
+
+  ExprRef split_off(const ExprRef& reduction, const Statement& statement) {
+    std::set<std::string> free;
+    collect_free(reduction, {}, free);
+    std::vector<std::string> order;
+    for (const std::string& index : statement.indices) {
+      if (free.erase(index) != 0) order.push_back(index);
+    }
+    order.insert(order.end(), free.begin(), free.end());
+    std::vector<ExprRef> subscripts;
+    for (const std::string& index : order) subscripts.push_back(make_index(index));
+    const auto [known, is_new] = names_.emplace(to_text(reduction), "");
+    if (is_new) {
+      known->second = fresh_name(statement.target, reduction->reduce_op);
+      Statement part;
+      part.target = known->second;
+      part.indices = order;
+      part.subscripts = subscripts;
+      part.value = reduction;
+      part.where = statement.where;
+      orders_[known->second] = std::move(order);
+      statements_.push_back(std::move(part));
+    } else {
+      subscripts.clear();
+      for (const std::string& index : orders_.at(known->second)) subscripts.push_back(make_index(index));
+    }
+    return make_read(known->second, std::move(subscripts), reduction);
+  }
+
+  std::string fresh_name(const std::string& target, ReduceOp op) const {
+    const auto is_taken = [&](const std::string& name) {
+      const auto has_name = [&](const Statement& statement) { return statement.target == name; };
+      return program_.find_tensor(name) != nullptr || program_.find_index(name) != nullptr || program_.find_scalar(name) != nullptr ||
+             std::any_of(program_.statements.begin(), program_.statements.end(), has_name) ||
+             std::any_of(statements_.begin(), statements_.end(), has_name);
+    };
+    std::string name = fmt::format("{}_{}", target, to_text(op));
+    for (int number = 2; is_taken(name); ++number) name = fmt::format("{}_{}{}", target, to_text(op), number);
+    return name;
+  }
+
+  const Program& program_;
+  std::vector<Statement> statements_;
+  std::map<std::string, std::string> names_;                ///< text of a reduction -> its name
+  std::map<std::string, std::vector<std::string>> orders_;  ///< of its indices
+  std::map<const ExprNode*, ExprRef> done_;
+};
+
+}  // namespace
+
+std::vector<Statement> name_reductions(const Program& program) { return ReductionNamer(program).run(); }
+
+}  // namespace kw::generator
