@@ -9,6 +9,7 @@
 #include "generator/base/arch.h"
 #include "generator/base/config.h"
 #include "generator/base/launch_plan.h"
+#include "generator/plan/partition.h"
 #include "generator/rewrite/template_info.h"
 #include "generator/space/config_space.h"
 #include "generator/spec/program.h"
@@ -37,27 +38,56 @@ class TemplateLibrary {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// One template's reading of a program on an architecture: everything needed to enumerate configs and to emit variants of it.
+/// A program on an architecture as one template reads it, or as a plan of several kernels: what is needed to enumerate configs and to emit
+/// variants.
 class VariantFactory {
  public:
   /// Null Result error kNotSupported with the reason when the template cannot make the program ("gemm_sm80_mma: A is f64: ...").
   static Result<VariantFactory> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch);
 
+  /// A plan of several kernels: `steps` has a factory for each step of the partition, which is number `cut` of the program's. Its config
+  /// has the values of the steps' configs as "0.BLOCK_M", and CUT; its template's name is those of the steps, "gemm_sm80_mma+row_sm80".
+  static Result<VariantFactory> create_plan(const Program& program, const Partition& partition, std::size_t cut,
+                                            std::vector<VariantFactory> steps, Arch arch);
+  /// The factory that made a stored variant. Errors: a template that is no more, a cut that the program does not have any more.
+  static Result<VariantFactory> create_named(const TemplateLibrary& library, const Config& config, const Program& program, Arch arch);
+
   const TemplateInfo& info() const;
-  /// Context for enumerate() and rank() on one problem.
+  /// The steps of a plan of several kernels; empty for one kernel.
+  const std::vector<VariantFactory>& steps() const;
+  /// The config of a plan with these configs of its steps.
+  Config joined(const std::vector<Config>& of_steps) const;
+  /// Names the variant and, where it is one kernel, the kernel.
+  std::string id(const Config& config) const;
+  /// Context for enumerate() and rank() on one problem; of one kernel.
   Result<SpaceContext> space_context(const Problem& problem, const DeviceLimits& limits) const;
   /// The launch plan of a config alone: what emit() gives without the text, in a fraction of the time.
   Result<LaunchPlan> plan(const Config& config) const;
-  /// Emits one variant. `static_dims` lists dims compiled in (usually none). About 10 ms. Thread-safe.
+  /// Emits one variant. About 10 ms a kernel. Thread-safe.
   Result<Variant> emit(const Config& config) const;
 
  private:
   struct Impl;
+  struct OneKernel;
+  struct SeveralKernels;
+  static Result<VariantFactory> create_named_plan(const TemplateLibrary& library, const Config& config, const Program& program, Arch arch);
   std::shared_ptr<const Impl> impl_;
 };
+
+/// The cuts of a program for these templates on `arch`, those of one kernel too: a product of matrices is made by a template for it, or
+/// row by row. The order is a function of program, templates and architecture. Error: the reason why no plan is made.
+Result<std::vector<Partition>> partitions_for(const TemplateLibrary& library, const Program& program, Arch arch);
 
 /// Factories of every template that can make the program on `arch`; `refusals` gets one line for each that cannot.
 std::vector<VariantFactory> factories_for(const TemplateLibrary& library, const Program& program, Arch arch,
                                           std::vector<std::string>& refusals);
+
+/// A piece of the workspace of a plan: intermediates whose lifetimes do not meet use it in turn.
+struct WorkspacePart {
+  std::string name;
+  IntExpr bytes;  ///< over dims
+  std::vector<std::string> intermediates;
+};
+std::vector<WorkspacePart> workspace_parts(const Partition& partition);
 
 }  // namespace kw::generator

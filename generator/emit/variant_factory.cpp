@@ -7,10 +7,10 @@
 #include <set>
 
 #include "generator/base/hash.h"
+#include "generator/emit/factory_impl.h"
 #include "generator/emit/plan_builder.h"
 #include "generator/emit/template_values.h"
 #include "generator/emit/tune_values.h"
-#include "generator/emit/variant.h"
 #include "generator/lower/lower.h"
 #include "generator/plan/fusion_group.h"
 #include "generator/rewrite/specialise.h"
@@ -46,6 +46,16 @@ Status check_offsets(const TemplateInfo& info, const PatternMatch& match) {
   return {};
 }
 
+/// Error when the template needs another architecture.
+Status check_template_arch(const TemplateInfo& info, Arch arch) {
+  const std::optional<Arch> least = arch_from_text(info.min_arch);
+  if (least && is_specific(*least) && arch != *least)
+    return refused(info, fmt::format("needs {}, the target is {}", info.min_arch, to_text(arch)));
+  if (least && compute_capability(arch) < compute_capability(*least))
+    return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
+  return {};
+}
+
 void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
   visit_nodes(expr, [&](const ExprRef& node) {
     if (node->kind == ExprNode::Kind::kRead && node->name != "acc") names.insert(node->name);
@@ -55,9 +65,9 @@ void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
 
 }  // namespace
 
-struct VariantFactory::Impl {
+struct VariantFactory::OneKernel final : VariantFactory::Impl {
   TemplateLibrary library;
-  const TemplateInfo* info = nullptr;
+  const TemplateInfo* template_info = nullptr;
   std::string op_name;
   std::string op_text;
   Arch arch = Arch::kSm80;
@@ -71,10 +81,10 @@ struct VariantFactory::Impl {
 
   static Result<std::shared_ptr<const Impl>> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program,
                                                     Arch arch, const PatternMatch& match, bool is_row) {
-    auto impl = std::make_shared<Impl>();
+    auto impl = std::make_shared<OneKernel>();
     impl->library = library;
-    impl->info = library.find(info.name);
-    KW_CHECK(impl->info != nullptr, "the template is one of the library's");
+    impl->template_info = library.find(info.name);
+    KW_CHECK(impl->template_info != nullptr, "the template is one of the library's");
     impl->op_name = program.name;
     for (const Statement& statement : program.statements) impl->op_text += "  " + to_text(statement) + "\n";
     impl->arch = arch;
@@ -93,11 +103,15 @@ struct VariantFactory::Impl {
     return std::shared_ptr<const Impl>(std::move(impl));
   }
 
+  const TemplateInfo& info() const override { return *template_info; }
+  std::string id(const Config& config) const override { return variant_id(*template_info, config); }
+
   std::string banner(const Config& config) const {
     std::string settings;
-    for (const Tunable& tunable : info->tunables)
+    for (const Tunable& tunable : template_info->tunables)
       settings += fmt::format("{}{} = {}", settings.empty() ? "" : ", ", tunable.name, config.values.at(tunable.name));
-    return fmt::format("{}, made from the template {} for {}.\n\n{}\nConfig: {}\n", op_name, info->name, to_text(arch), op_text, settings);
+    return fmt::format("{}, made from the template {} for {}.\n\n{}\nConfig: {}\n", op_name, template_info->name, to_text(arch), op_text,
+                       settings);
   }
 
   /// Bytes of the outputs and of what the epilogue reads, each once.
@@ -113,6 +127,78 @@ struct VariantFactory::Impl {
     }
     return total < 9e18 ? static_cast<std::int64_t>(total) : INT64_MAX;
   }
+
+  Result<SpaceContext> space_context(const Problem& problem, const DeviceLimits& limits) const override {
+    SpaceContext context;
+    context.info = template_info;
+    context.bindings = values.numbers;
+    context.limits = limits;
+    context.overrides = overrides;
+    context.override_places = override_places;
+    const IntBindings bindings = problem.bindings(skeleton);
+    for (const std::string& dim : skeleton.dims) {
+      const auto value = bindings.find(dim);
+      if (value == bindings.end())
+        return fail(Stage::kSpace, Code::kBadInput,
+                    fmt::format("{}: the problem {} gives no value for {}", op_name, problem.to_text(), dim));
+      if (value->second < 0)
+        return fail(Stage::kSpace, Code::kBadInput, fmt::format("{}: {} = {}: must not be negative", op_name, dim, value->second));
+    }
+    for (const auto& [name, expr] : values.variables) {
+      Result<std::int64_t> value = expr.evaluate(bindings);
+      if (!value)
+        return fail(Stage::kSpace, Code::kBadInput,
+                    fmt::format("{}: problem {}: {} = {}: {}", op_name, problem.to_text(), name, expr.to_text(), value.error().message));
+      context.problem[name] = *value;
+    }
+    context.epilogue_bytes = epilogue_bytes(bindings);
+    return context;
+  }
+
+  Result<LaunchPlan> plan(const Config& config, const KernelNames& names) const override {
+    return build_plan({.skeleton = &skeleton,
+                       .info = template_info,
+                       .match = &match,
+                       .values = &values,
+                       .epilogue_fields = &epilogue.fields,
+                       .config = &config,
+                       .arch = arch,
+                       .kernel_name = names.kernel.empty() ? id(config) : names.kernel});
+  }
+
+  Result<Variant> emit(const Config& config, const KernelNames& names) const override {
+    const TemplateInfo& info = *template_info;
+    SpecialiseRequest request;
+    request.sources = &library.sources();
+    request.info = template_info;
+    for (const auto& [name, value] : values.numbers) {
+      if (name.find('.') == std::string::npos) request.values[name] = value;  // size_bytes.X and dtype_code.X are no members of Config
+    }
+    for (const Tunable& tunable : info.tunables) {
+      const auto value = config.values.find(tunable.name);
+      if (value == config.values.end())
+        return fail(Stage::kEmit, Code::kBadInput, fmt::format("{}: the config has no value for {}", info.name, tunable.name));
+      request.values[tunable.name] = value->second;
+    }
+    if (config.values.size() != info.tunables.size())
+      return fail(Stage::kEmit, Code::kBadInput,
+                  fmt::format("{}: the config {} names more than the tunables", info.name, config.to_text()));
+    request.types = values.types;
+    request.hooks = epilogue.hooks;
+    request.prologue = epilogue.support;
+    request.banner = banner(config);
+    request.kernel_name = names.kernel.empty() ? id(config) : names.kernel;
+    request.smem_name = names.smem;
+
+    Variant variant;
+    variant.config = config;
+    variant.config.template_name = info.name;
+    variant.id = id(config);
+    KW_TRY(variant.plan, plan(config, names));
+    KW_TRY(variant.source, specialise(request));
+    variant.source_hash = hash_hex(variant.source);
+    return variant;
+  }
 };
 
 Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch) {
@@ -121,14 +207,10 @@ Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, co
   std::string why_not;
   const std::vector<PatternMatch> matches = unify(pattern, groups.front(), program, why_not);
   if (matches.empty()) return refused(info, why_not);
-  const std::optional<Arch> least = arch_from_text(info.min_arch);
-  if (least && is_specific(*least) && arch != *least)
-    return refused(info, fmt::format("needs {}, the target is {}", info.min_arch, to_text(arch)));
-  if (least && compute_capability(arch) < compute_capability(*least))
-    return refused(info, fmt::format("needs {} or later, the target is {}", info.min_arch, to_text(arch)));
+  KW_TRY_VOID(check_template_arch(info, arch));
   std::optional<Error> first_error;
   for (const PatternMatch& match : matches) {
-    Result<std::shared_ptr<const Impl>> impl = Impl::create(library, info, program, arch, match, pattern.is_row);
+    Result<std::shared_ptr<const Impl>> impl = OneKernel::create(library, info, program, arch, match, pattern.is_row);
     if (impl) {
       VariantFactory factory;
       factory.impl_ = std::move(*impl);
@@ -139,78 +221,26 @@ Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, co
   return fail(*first_error);
 }
 
-const TemplateInfo& VariantFactory::info() const { return *impl_->info; }
+Result<VariantFactory> VariantFactory::create_named(const TemplateLibrary& library, const Config& config, const Program& program,
+                                                    Arch arch) {
+  if (config.template_name.find('+') != std::string::npos) return create_named_plan(library, config, program, arch);
+  const TemplateInfo* info = library.find(config.template_name);
+  if (info == nullptr)
+    return fail(Stage::kTemplate, Code::kNotFound, fmt::format("no template {} for {}", config.template_name, to_text(arch)));
+  return create(library, *info, program, arch);
+}
+
+const TemplateInfo& VariantFactory::info() const { return impl_->info(); }
+const std::vector<VariantFactory>& VariantFactory::steps() const { return impl_->steps(); }
+Config VariantFactory::joined(const std::vector<Config>& of_steps) const { return impl_->joined(of_steps); }
+std::string VariantFactory::id(const Config& config) const { return impl_->id(config); }
 
 Result<SpaceContext> VariantFactory::space_context(const Problem& problem, const DeviceLimits& limits) const {
-  SpaceContext context;
-  context.info = impl_->info;
-  context.bindings = impl_->values.numbers;
-  context.limits = limits;
-  context.overrides = impl_->overrides;
-  context.override_places = impl_->override_places;
-  const IntBindings bindings = problem.bindings(impl_->skeleton);
-  for (const std::string& dim : impl_->skeleton.dims) {
-    const auto value = bindings.find(dim);
-    if (value == bindings.end())
-      return fail(Stage::kSpace, Code::kBadInput,
-                  fmt::format("{}: the problem {} gives no value for {}", impl_->op_name, problem.to_text(), dim));
-    if (value->second < 0)
-      return fail(Stage::kSpace, Code::kBadInput, fmt::format("{}: {} = {}: must not be negative", impl_->op_name, dim, value->second));
-  }
-  for (const auto& [name, expr] : impl_->values.variables) {
-    Result<std::int64_t> value = expr.evaluate(bindings);
-    if (!value)
-      return fail(
-          Stage::kSpace, Code::kBadInput,
-          fmt::format("{}: problem {}: {} = {}: {}", impl_->op_name, problem.to_text(), name, expr.to_text(), value.error().message));
-    context.problem[name] = *value;
-  }
-  context.epilogue_bytes = impl_->epilogue_bytes(bindings);
-  return context;
+  return impl_->space_context(problem, limits);
 }
 
-Result<LaunchPlan> VariantFactory::plan(const Config& config) const {
-  return build_plan({.skeleton = &impl_->skeleton,
-                     .info = impl_->info,
-                     .match = &impl_->match,
-                     .values = &impl_->values,
-                     .epilogue_fields = &impl_->epilogue.fields,
-                     .config = &config,
-                     .arch = impl_->arch,
-                     .kernel_name = variant_id(*impl_->info, config)});
-}
-
-Result<Variant> VariantFactory::emit(const Config& config) const {
-  const TemplateInfo& info = *impl_->info;
-  SpecialiseRequest request;
-  request.sources = &impl_->library.sources();
-  request.info = impl_->info;
-  for (const auto& [name, value] : impl_->values.numbers) {
-    if (name.find('.') == std::string::npos) request.values[name] = value;  // size_bytes.X and dtype_code.X are no members of Config
-  }
-  for (const Tunable& tunable : info.tunables) {
-    const auto value = config.values.find(tunable.name);
-    if (value == config.values.end())
-      return fail(Stage::kEmit, Code::kBadInput, fmt::format("{}: the config has no value for {}", info.name, tunable.name));
-    request.values[tunable.name] = value->second;
-  }
-  if (config.values.size() != info.tunables.size())
-    return fail(Stage::kEmit, Code::kBadInput, fmt::format("{}: the config {} names more than the tunables", info.name, config.to_text()));
-  request.types = impl_->values.types;
-  request.hooks = impl_->epilogue.hooks;
-  request.prologue = impl_->epilogue.support;
-  request.banner = impl_->banner(config);
-
-  Variant variant;
-  variant.config = config;
-  variant.config.template_name = info.name;
-  variant.id = variant_id(info, config);
-  request.kernel_name = variant.id;
-  KW_TRY(variant.plan, plan(config));
-  KW_TRY(variant.source, specialise(request));
-  variant.source_hash = hash_hex(variant.source);
-  return variant;
-}
+Result<LaunchPlan> VariantFactory::plan(const Config& config) const { return impl_->plan(config, {}); }
+Result<Variant> VariantFactory::emit(const Config& config) const { return impl_->emit(config, {}); }
 
 std::vector<VariantFactory> factories_for(const TemplateLibrary& library, const Program& program, Arch arch,
                                           std::vector<std::string>& refusals) {

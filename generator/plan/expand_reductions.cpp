@@ -37,11 +37,12 @@ class Expansion {
         return make_call(Function::kGt, {found, make_number(0, real)}, DType::kBool);
       }
       case ReduceOp::kLogSumExp: {
-        // +inf too is taken for 0: e^inf is infinite, and so is the logarithm of the sum.
+        // The same maximum and sum as of a softmax. Below +inf as the maximum the sum is of inf - inf: the result is +inf all the same.
         const ExprRef maximum = reduce(ReduceOp::kMax, value);
         const ExprRef is_infinite = make_call(Function::kEq, {maximum, number(kInf)}, DType::kBool);
-        const ExprRef shift = call(Function::kWhere, {is_infinite, number(0), finite(maximum)});
-        return call(Function::kAdd, {shift, call(Function::kLog, {reduce(ReduceOp::kSum, power(value, shift))})});
+        const ExprRef shift = finite(maximum);
+        const ExprRef total = call(Function::kAdd, {shift, call(Function::kLog, {reduce(ReduceOp::kSum, power(value, shift))})});
+        return call(Function::kWhere, {is_infinite, number(kInf), total});
       }
       case ReduceOp::kSoftmax:
         return softmax(value, node_.operands.size() > 1 ? node_.operands[1] : nullptr);

@@ -20,10 +20,11 @@ struct FusionGroup {
     ExprRef value;
   };
   std::vector<Output> outputs;
-  std::vector<ExprRef> contractions;  ///< distinct reductions inside the values (shared nodes: equal text, one entry)
+  std::vector<ExprRef> contractions;  ///< the reduction that all values share, if there is one; else empty, and
+  std::string why_no_contraction;     ///< the reason, for templates of contractions
 };
 
-/// Errors name what no template makes yet: "two contractions (line 12: s, line 14: O): plans of several kernels are not made yet".
+/// Errors name what no template makes yet: "two contractions (line 12: s, line 14: O) in one kernel".
 Result<std::vector<FusionGroup>> plan_groups(const Program& program);
 
 /// What a template states: notation with holes. `A`, `B` are operand holes; `epilogue` is the hole for a pointwise function of the

@@ -154,7 +154,7 @@ Status check_reduction(const ExprRef& reduction, const Program& program) {
                     reduction->where);
   }
   if (contains_reduction(reduction->operands[0])) {
-    return not_made(fmt::format("a reduction inside a reduction ({}): plans of several kernels", owner), reduction->where);
+    return not_made(fmt::format("a reduction inside a reduction ({}) in one kernel", owner), reduction->where);
   }
   const std::set<std::string> reduced(reduction->indices.begin(), reduction->indices.end());
   int num_operands = 0;
@@ -234,7 +234,7 @@ tl::unexpected<Error> several_contractions(const Program& program, const FusionG
     if (!contains_reduction(statement.value)) continue;
     places += (places.empty() ? "" : ", ") + place(statement);
   }
-  return not_made(fmt::format("two contractions ({}): plans of several kernels", places), group.contractions.back()->where);
+  return not_made(fmt::format("two contractions ({}) in one kernel", places), group.contractions.back()->where);
 }
 
 /// The contraction that the first output with one has. Error when there is none, or a reduction that is no contraction.
@@ -311,7 +311,7 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   FusionGroup with_contraction = group;
   const Status status = find_contraction(with_contraction, program);
   if (status) return std::vector<FusionGroup>{std::move(with_contraction)};
-  if (has_matrix_product(group)) return fail(status.error());
+  group.why_no_contraction = status.error().message;
   return std::vector<FusionGroup>{std::move(group)};
 }
 

@@ -54,7 +54,6 @@ class RowMatcher {
       : group_(group), program_(program), why_not_(why_not) {}
 
   std::optional<PatternMatch> match() {
-    if (has_matrix_product(group_)) return refuse("a product of matrices is no function of rows");
     for (const FusionGroup::Output& output : group_.outputs) {
       const Result<ExprRef> expanded = expand_reductions(output.value, program_);
       if (!expanded) return refuse(expanded.error().message);
@@ -69,7 +68,7 @@ class RowMatcher {
     result.accumulate = program_.accumulate;
     result.uses_tf32 = program_.uses_tf32;
     result.index_map = {{"m", rows_.name()}, {"n", column_}};
-    result.extents = {{"m", rows_.extent()}, {"n", normalise(column_extent_)}};
+    result.extents = {{"m", rows_.extent()}, {"n", normalise(column_extent_)}, {"shared", shared_extent()}};
     for (std::size_t i = 0; i < group_.outputs.size(); ++i) {
       std::optional<PatternMatch::Output> output = output_of(i, result.reductions);
       if (!output) return std::nullopt;
@@ -105,8 +104,8 @@ class RowMatcher {
       return fails(fmt::format("{}: reductions of integers are not made yet", to_text(expr)));
     const IntExpr& extent = find_program_index(program_, expr->indices.front())->extent;
     if (has_reduction_ && !are_equal(extent, column_extent_))
-      return fails(fmt::format("reductions over {} and over {} elements: plans of several kernels are not made yet",
-                               column_extent_.to_text(), extent.to_text()));
+      return fails(fmt::format("reductions over {} and over {} elements: one kernel has rows of one length", column_extent_.to_text(),
+                               extent.to_text()));
     has_reduction_ = true;
     column_extent_ = extent;
     const FreeIndices free(expr);
@@ -174,6 +173,36 @@ class RowMatcher {
       if (i < num_outputs) all.push_back(&accesses[i]);
     }
     if (!flatten(rows_, all, ignored)) flatten(rows_, of_outputs, ignored);
+  }
+
+  /// Of a product of matrices, row by row: how often the operand that is read least often is read. 1 where there is no such product.
+  IntExpr shared_extent() const {
+    if (!has_matrix_product(group_)) return IntExpr(1);
+    std::optional<IntExpr> least;
+    const auto add_read = [&](const ExprRef& node) {
+      if (node->kind != Kind::kRead || program_.find_tensor(node->name) == nullptr) return true;
+      const IntExpr repeats = num_repeats(node);
+      if (!least || !are_equal(*least, repeats)) least = least ? IntExpr::make(IntExpr::Op::kMin, {*least, repeats}) : repeats;
+      return true;
+    };
+    const auto add_reduction = [&](const ExprRef& node) {
+      if (node->kind != Kind::kReduce) return true;
+      visit_nodes(node->operands[0], add_read);
+      return false;
+    };
+    for (const ExprRef& value : values_) visit_nodes(value, add_reduction);
+    return least ? normalise(*least) : IntExpr(1);
+  }
+
+  /// How many rows read the same element.
+  IntExpr num_repeats(const ExprRef& read) const {
+    const FreeIndices free(read);
+    const std::vector<std::string>& used = free.order();
+    IntExpr repeats(1);
+    for (std::size_t i = 0; i < rows_.indices.size(); ++i) {
+      if (std::find(used.begin(), used.end(), rows_.indices[i]) == used.end()) repeats = repeats * rows_.extents[i];
+    }
+    return repeats;
   }
 
   void add_access(const std::string& tensor, const std::vector<ExprRef>& subscripts, std::vector<Access>& accesses) const {

@@ -181,7 +181,7 @@ class Matcher {
       : pattern_(pattern), group_(group), program_(program) {}
 
   bool prepare(std::string& why_not) {
-    if (group_.contractions.size() != 1) return fails(why_not, "the group has not exactly one contraction");
+    if (group_.contractions.size() != 1) return fails(why_not, group_.why_no_contraction);
     if (!find_roles(pattern_, roles_, why_not) || !read_contraction(group_.contractions[0], program_, contraction_, why_not)) return false;
     const auto with_contraction = std::find_if(group_.outputs.begin(), group_.outputs.end(),
                                                [](const FusionGroup::Output& output) { return contains_reduction(output.value); });

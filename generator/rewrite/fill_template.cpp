@@ -148,6 +148,8 @@ struct Filler {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (tokens[i].kind == CppToken::Kind::kIdentifier && word(i) == request.info->name)
         edits.push_back({tokens[i].begin, tokens[i].end, request.kernel_name});
+      if (!request.smem_name.empty() && tokens[i].kind == CppToken::Kind::kIdentifier && word(i) == "smem")
+        edits.push_back({tokens[i].begin, tokens[i].end, request.smem_name});
     }
   }
 };

@@ -21,6 +21,9 @@ struct SpecialiseRequest {
                             ///< types; before everything in a template without hooks
   std::string kernel_name;  ///< new extern "C" name
   std::string banner;       ///< comment block for the top, without comment marks
+  /// New name of the array `smem`, the dynamic shared memory; empty: it stays. In an extern "C" function it has C linkage, so kernels of
+  /// one text that align it differently must call it differently.
+  std::string smem_name = {};
 };
 
 /// The .cu text, formatted. Same request, same bytes. Thread-safe: each call has its own compiler instance.

@@ -1,6 +1,7 @@
 // Contract: out[m, n] = a function of the row m: pointwise values, and reductions over n that depend on one another in phases.
 //   Any strides and extents; rows of any length where IS_STREAMED or without reductions, else of at most
-//   THREADS * VEC * ITEMS * CLUSTER elements. Clusters need sm_90.
+//   THREADS * VEC * ITEMS * CLUSTER elements. A product of matrices of which one has few rows is such a function too (decoding: one token).
+//   Clusters need sm_90.
 // Technique: each thread loads ITEMS vectors of VEC neighbouring elements, all in flight at once, and keeps them in registers through all
 //   phases: gmem is read once and written once. A phase adds up in registers, then over the lanes by shuffles, over the warps and the CTAs
 //   of a cluster by smem. The order of additions depends on the config alone: every launch gives the same bits. Short rows: several rows a
@@ -67,6 +68,9 @@ RULE("row_fits", "a row that is reduced fits the registers of the threads that s
 __host__ __device__ constexpr bool row_fits(long long extent_n) {
   return Config::PHASES == 0 || Config::IS_STREAMED || Config::kColumns * Config::CLUSTER >= extent_n;
 }
+
+RULE("products_are_thin", "a product of matrices is made row by row only where one of them has few rows: the other is read again for each")
+__host__ __device__ constexpr bool products_are_thin(long long extent_shared) { return extent_shared <= 8; }
 
 RULE("extents_fit", "no extent is above 2^40")
 __host__ __device__ constexpr bool extents_fit(long long extent_m, long long extent_n) {

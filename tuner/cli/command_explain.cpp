@@ -7,6 +7,7 @@
 #include "generator/plan/fusion_group.h"
 #include "tuner/cli/command.h"
 #include "tuner/session/measured_here.h"
+#include "tuner/session/ranked_plans.h"
 #include "tuner/session/ranked_problem.h"
 #include "tuner/session/roofline.h"
 
@@ -34,7 +35,7 @@ void print_traffic(const generator::WorkCounts& work, const Roofline& roofline, 
 
 void print_space(const RankedProblem& space) {
   for (const std::string& line : space.refused_templates) fmt::print("  template refused: {}\n", line);
-  for (std::size_t i = 0; i < space.factories.size(); ++i)
+  for (std::size_t i = 0; i < space.spaces.size(); ++i)
     fmt::print("  {}: {} configs, {} legal\n", space.factories[i].info().name, space.spaces[i].num_points(), space.spaces[i].kept().size());
   fmt::print("\nrefused by rule\n");
   for (const db::RefusalSummary& refusal : space.refusals)
@@ -44,8 +45,8 @@ void print_space(const RankedProblem& space) {
     const RankedVariant& variant = space.ranked[i];
     const generator::Prediction& p = variant.ranked.prediction;
     fmt::print("  {:>8.2f} us  {}  (math {:.1f}, DRAM {:.1f}, L2 {:.1f}, smem {:.1f}, overhead {:.1f}; {:.2f} waves, {} CTAs/SM)\n",
-               p.time_us, generator::variant_id(space.factories[variant.factory].info(), variant.ranked.config), p.math_us, p.dram_us,
-               p.l2_us, p.smem_us, p.overhead_us, p.num_waves, p.ctas_per_sm);
+               p.time_us, space.factories[variant.factory].id(variant.ranked.config), p.math_us, p.dram_us, p.l2_us, p.smem_us,
+               p.overhead_us, p.num_waves, p.ctas_per_sm);
   }
 }
 
@@ -66,7 +67,7 @@ nlohmann::json to_json(const LoadedSpec& spec, const Problem& problem, const gen
 
 void add_space(const RankedProblem& space, nlohmann::json& out) {
   out["refused_templates"] = space.refused_templates;
-  for (std::size_t i = 0; i < space.factories.size(); ++i)
+  for (std::size_t i = 0; i < space.spaces.size(); ++i)
     out["spaces"].push_back({{"template", space.factories[i].info().name},
                              {"configs", space.spaces[i].num_points()},
                              {"legal", space.spaces[i].kept().size()}});
@@ -74,9 +75,8 @@ void add_space(const RankedProblem& space, nlohmann::json& out) {
     out["refused"].push_back(
         {{"template", refusal.template_name}, {"rule", refusal.rule}, {"count", refusal.count}, {"example", refusal.example}});
   for (std::size_t i = 0; i < std::min<std::size_t>(100, space.ranked.size()); ++i)
-    out["ranking"].push_back(
-        {{"variant", generator::variant_id(space.factories[space.ranked[i].factory].info(), space.ranked[i].ranked.config)},
-         {"predicted_us", space.ranked[i].ranked.prediction.time_us}});
+    out["ranking"].push_back({{"variant", space.factories[space.ranked[i].factory].id(space.ranked[i].ranked.config)},
+                              {"predicted_us", space.ranked[i].ranked.prediction.time_us}});
 }
 
 /// Only where a library was timed too: explain is about what would be made, query about what was.
@@ -109,6 +109,59 @@ std::string plan_text(const std::vector<generator::FusionGroup>& groups) {
   return text;
 }
 
+/// The cuts of a program that needs several kernels.
+std::string plan_text(const std::vector<generator::Partition>& partitions) {
+  std::string text;
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    text += fmt::format("cut {}: {}\n", i, partitions[i].to_text());
+    for (std::size_t step = 0; step < partitions[i].steps.size(); ++step) {
+      text += fmt::format("  kernel {}\n", step);
+      for (const auto& statement : partitions[i].steps[step].statements) text += fmt::format("    {}\n", generator::to_text(statement));
+    }
+  }
+  return text;
+}
+
+/// One kernel where that is enough, else the cuts.
+Result<std::string> plan_text(const LoadedSpec& spec, Services& services) {
+  KW_TRY(const generator::TemplateLibrary* templates, services.templates());
+  KW_TRY(const std::vector<generator::Partition> partitions, generator::partitions_for(*templates, *spec.program, services.arch()));
+  if (partitions.front().steps.size() > 1) return plan_text(partitions);
+  KW_TRY(const std::vector<generator::FusionGroup> groups, generator::plan_groups(*spec.program));
+  return plan_text(groups);
+}
+
+void print_outlines(const std::vector<PlanOutline>& outlines) {
+  for (std::size_t i = 0; i < outlines.size(); ++i) {
+    const PlanOutline& plan = outlines[i];
+    fmt::print("\n{}: {} kernels: {}\n", i + 1 == outlines.size() ? "unfused" : fmt::format("cut {}", i), plan.kernels.size(), plan.cut);
+    fmt::print("  HBM {:.1f} MB without a cache, {:.1f} MB with the L2", megabytes(plan.bytes), megabytes(plan.l2_aware_bytes));
+    if (plan.unshared_workspace_bytes > 0)
+      fmt::print("; workspace {:.1f} MB ({:.1f} MB unshared)", megabytes(plan.workspace_bytes), megabytes(plan.unshared_workspace_bytes));
+    fmt::print("\n");
+    for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+      const PlanOutline::Kernel& kernel = plan.kernels[k];
+      fmt::print("  kernel {}: {:.3f} GFLOP, {:.1f} MB, {:.1f} FLOP/byte, bound {:.2f} us\n{}", k, kernel.work.flops * 1e-9,
+                 megabytes(kernel.work.min_bytes), kernel.intensity, kernel.bound_us, kernel.text);
+    }
+  }
+}
+
+void add_outlines(const std::vector<PlanOutline>& outlines, nlohmann::json& out) {
+  for (const PlanOutline& plan : outlines) {
+    nlohmann::json kernels = nlohmann::json::array();
+    for (const PlanOutline::Kernel& kernel : plan.kernels)
+      kernels.push_back(
+          {{"flops", kernel.work.flops}, {"bytes", kernel.work.min_bytes}, {"intensity", kernel.intensity}, {"bound_us", kernel.bound_us}});
+    out["plans"].push_back({{"cut", plan.cut},
+                            {"bytes", plan.bytes},
+                            {"l2_aware_bytes", plan.l2_aware_bytes},
+                            {"workspace_bytes", plan.workspace_bytes},
+                            {"unshared_workspace_bytes", plan.unshared_workspace_bytes},
+                            {"kernels", kernels}});
+  }
+}
+
 }  // namespace
 
 Result<int> run_explain(const Invocation& invocation) {
@@ -129,13 +182,13 @@ Result<int> run_explain(const Invocation& invocation) {
     return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("--stop-after {}: one of check, canonical, plan, rank", stop));
   if (stop == "check") return fmt::print("{}", generator::to_text(*spec->program)), 0;
   if (stop == "canonical") return fmt::print("{}\n", spec->canonical_text), 0;
-  const auto groups = generator::plan_groups(*spec->program);
-  const std::string plan = groups ? plan_text(*groups) : fmt::format("no kernel: {}\n", kw::to_text(groups.error()));
-  if (stop == "plan") return fmt::print("{}", plan), groups ? 0 : 1;
+  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
+  const Result<std::string> planned = plan_text(*spec, *services);
+  const std::string plan = planned ? *planned : fmt::format("no kernel: {}\n", kw::to_text(planned.error()));
+  if (stop == "plan") return fmt::print("{}", plan), planned ? 0 : 1;
 
   KW_TRY(const std::vector<Problem> problems, problems_of(*spec->program, parsed.list("set")));
-  KW_TRY(const std::unique_ptr<Services> services, make_services(invocation, parsed));
-  if (groups) KW_TRY_VOID(tell_tune_values(*spec, *services));
+  KW_TRY_VOID(tell_tune_values(*spec, *services));
   nlohmann::json all = nlohmann::json::array();
   if (!parsed.flag("json")) fmt::print("{}\nidentity {}\n\nplan\n{}", generator::to_text(*spec->program), spec->identity, plan);
   bool has_kernels = true;
@@ -143,13 +196,16 @@ Result<int> run_explain(const Invocation& invocation) {
     KW_TRY(const generator::WorkCounts work, generator::count_work(*spec->program, problem, services->limits().l2_bytes));
     const Roofline roofline = roofline_of(*spec->program, work, services->limits(), spec->program->tune.is_warm_l2);
     // A program without a kernel still has a meaning, traffic and a roofline.
-    const Result<RankedProblem> space = groups ? rank_problem(*spec, *services, problem) : Result<RankedProblem>(fail(groups.error()));
+    const Result<RankedProblem> space = planned ? rank_problem(*spec, *services, problem) : Result<RankedProblem>(fail(planned.error()));
+    const auto outlines = planned ? outline_plans(*spec, *services, problem) : std::vector<PlanOutline>();
+    if (!outlines) return fail(outlines.error());
     if (!space && space.error().code != Code::kNotSupported) return fail(space.error());
     has_kernels = has_kernels && space.has_value();
     const auto measured = measured_here(*spec, problem, parsed.text("device-model"), spec->program->tune.is_warm_l2, *services);
     if (!measured) fmt::print(stderr, "what was measured is not shown: {}\n", kw::to_text(measured.error()));
     if (parsed.flag("json")) {
       all.push_back(to_json(*spec, problem, work, roofline));
+      add_outlines(*outlines, all.back());
       if (space)
         add_space(*space, all.back());
       else
@@ -159,6 +215,7 @@ Result<int> run_explain(const Invocation& invocation) {
     }
     fmt::print("\n== {} ==\n", problem.to_text());
     print_traffic(work, roofline, services->limits());
+    print_outlines(*outlines);
     fmt::print("\nspace for {}\n", kw::to_text(services->arch()));
     if (space)
       print_space(*space);

@@ -126,6 +126,7 @@ void print(const QueryAnswer& answer) {
   if (!answer.record) return;
   const db::TrialKey& key = answer.record->key;
   fmt::print("  kernel   {} (record {})\n", key.variant.id, answer.record->id);
+  if (answer.plan.launches.size() > 1) fmt::print("  plan     {}\n", key.variant.template_name);
   fmt::print("  config   {}\n", key.variant.config);
   fmt::print("  built    {} with NVRTC {}, {} registers\n", key.variant.arch, key.toolchain.nvrtc, answer.record->binary.registers);
   const double tflops = answer.roofline && answer.time_us > 0 ? answer.roofline->flops / answer.time_us * 1e-6 : 0;

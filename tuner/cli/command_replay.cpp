@@ -93,15 +93,15 @@ class Emitter {
       if (spec == nullptr) return fail(Stage::kSpec, Code::kBadInput, "its spec: " + diagnostics.to_text());
     }
     const auto arch = arch_from_text(recorded.arch);
-    const generator::TemplateInfo* info = library_.find(recorded.template_name);
-    if (!arch || info == nullptr)
-      return fail(Stage::kTemplate, Code::kNotFound, fmt::format("no template {} for {}", recorded.template_name, recorded.arch));
-    const std::string key = recorded.spec_json + recorded.arch + recorded.template_name;
+    if (!arch) return fail(Stage::kTemplate, Code::kNotFound, fmt::format("no architecture {}", recorded.arch));
+    KW_TRY(const Config config, config_from_text(recorded.template_name, recorded.config));
+    const auto cut = config.values.find("CUT");
+    const std::string key =
+        fmt::format("{}{}{}{}", recorded.spec_json, recorded.arch, recorded.template_name, cut == config.values.end() ? 0 : cut->second);
     if (!factories_.contains(key)) {
-      KW_TRY(auto factory, generator::VariantFactory::create(library_, *info, *spec->program, *arch));
+      KW_TRY(auto factory, generator::VariantFactory::create_named(library_, config, *spec->program, *arch));
       factories_.emplace(key, std::move(factory));
     }
-    KW_TRY(const Config config, config_from_text(recorded.template_name, recorded.config));
     KW_TRY(const generator::Variant variant, factories_.at(key).emit(config));
     return variant.source_hash;
   }

@@ -116,7 +116,7 @@ Status ProblemTuner::emit_chosen() {
   for (Candidate& candidate : candidates_) {
     if (candidate.emit_error.empty()) continue;
     candidate.variant.config = candidate.ranked.config;
-    candidate.variant.id = generator::variant_id(space_->factories[candidate.factory].info(), candidate.ranked.config);
+    candidate.variant.id = space_->factories[candidate.factory].id(candidate.ranked.config);
     KW_TRY_VOID(store_failure(candidate, TrialStatus::kEmitFailed, candidate.emit_error));
   }
   report("generated", candidates_.size(), candidates_.size());
@@ -298,7 +298,7 @@ Status ProblemTuner::predict() {
 Result<ProblemSummary> ProblemTuner::summary() {
   ProblemSummary summary;
   summary.problem = problem_;
-  for (const generator::ConfigSpace& space : space_->spaces) summary.num_configs += space.num_points();
+  summary.num_configs = space_->num_points;
   summary.num_kept = space_->ranked.size();
   summary.num_reused = num_reused_;
   summary.num_passed_over = num_passed_over_;

@@ -10,6 +10,7 @@
 
 #include "generator/base/stable_sort.h"
 #include "generator/emit/tune_values.h"
+#include "tuner/session/ranked_plans.h"
 
 namespace kw::tuner {
 namespace {
@@ -160,19 +161,23 @@ Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, c
   RankedProblem result;
   result.problem = problem;
   result.factories = generator::factories_for(*templates, *spec.program, services.arch(), result.refused_templates);
-  if (result.factories.empty()) {
-    std::string reasons;
-    for (const std::string& line : result.refused_templates) reasons += "\n  " + line;
-    return fail(Stage::kPlan, Code::kNotSupported,
-                fmt::format("{}: no template makes this op on {}:{}", spec.program->name, to_text(services.arch()), reasons));
-  }
   for (std::size_t index = 0; index < result.factories.size(); ++index) {
     const generator::VariantFactory& factory = result.factories[index];
     KW_TRY(generator::SpaceContext context, factory.space_context(problem, services.limits()));
     KW_TRY(generator::ConfigSpace space, generator::ConfigSpace::enumerate(context));
     for (generator::RankedConfig& ranked : generator::rank(space, context)) result.ranked.push_back({index, std::move(ranked)});
     for (db::RefusalSummary& summary : summarise(factory.info(), space)) result.refusals.push_back(std::move(summary));
+    result.num_points += space.num_points();
     result.spaces.push_back(std::move(space));
+  }
+  const Status plans = add_plans(spec, services, result);
+  if (!plans && plans.error().code != Code::kNotSupported) return fail(plans.error());
+  if (result.factories.empty()) {
+    std::string reasons;
+    for (const std::string& line : result.refused_templates) reasons += "\n  " + line;
+    if (!plans) reasons += "\n  plans of several kernels: " + plans.error().message;
+    return fail(Stage::kPlan, Code::kNotSupported,
+                fmt::format("{}: no template makes this op on {}:{}", spec.program->name, to_text(services.arch()), reasons));
   }
   kw::stable_sort(result.ranked,
                   [](const RankedVariant& a, const RankedVariant& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; });

@@ -20,7 +20,8 @@ struct RankedVariant {
 struct RankedProblem {
   Problem problem;
   std::vector<generator::VariantFactory> factories;
-  std::vector<generator::ConfigSpace> spaces;  ///< one per factory
+  std::vector<generator::ConfigSpace> spaces;  ///< one for each factory of one kernel; those of plans come after them
+  std::uint64_t num_points = 0;                ///< configs of all spaces, those of the kernels of plans too
   std::vector<RankedVariant> ranked;           ///< all templates together, fastest prediction first
   std::vector<std::string> refused_templates;  ///< "gemm_sm80_mma: A is f64: ..."
   std::vector<db::RefusalSummary> refusals;    ///< by template and rule, with one example each

@@ -1,0 +1,32 @@
+// What every kind of variant factory answers: of one kernel (variant_factory.cpp) and of several (several_kernels.cpp).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "generator/emit/variant.h"
+
+namespace kw::generator {
+
+/// What a variant's text calls its kernel and its dynamic shared memory.
+struct KernelNames {
+  std::string kernel = {};  ///< empty: the variant's id
+  std::string smem = {};    ///< empty: as the template calls it
+};
+
+struct VariantFactory::Impl {
+  virtual ~Impl() = default;
+  virtual const TemplateInfo& info() const = 0;
+  virtual std::string id(const Config& config) const = 0;
+  virtual Result<SpaceContext> space_context(const Problem& problem, const DeviceLimits& limits) const = 0;
+  virtual Result<LaunchPlan> plan(const Config& config, const KernelNames& names) const = 0;
+  virtual Result<Variant> emit(const Config& config, const KernelNames& names) const = 0;
+  virtual const std::vector<VariantFactory>& steps() const {
+    static const std::vector<VariantFactory> none;
+    return none;
+  }
+  virtual Config joined(const std::vector<Config>& of_steps) const { return of_steps.front(); }
+};
+
+}  // namespace kw::generator

@@ -1,0 +1,220 @@
+// See ranked_plans.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/ranked_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "generator/base/stable_sort.h"
+#include "tuner/session/roofline.h"
+
+namespace kw::tuner {
+namespace {
+
+using generator::Partition;
+using generator::RankedConfig;
+using generator::VariantFactory;
+
+constexpr std::size_t kMaxExchanged = 12;  // kernels tried in place of the best one of a step
+constexpr double kGapUs = 1.0;             // between two kernels of a graph, about
+
+/// A kernel for one step: which of the step's factories, and its config.
+struct StepChoice {
+  std::size_t factory = 0;
+  RankedConfig ranked;
+};
+
+struct RankedStep {
+  std::vector<VariantFactory> factories;
+  std::vector<StepChoice> choices;  ///< the best first, then the best of each other kind
+  std::uint64_t num_points = 0;     ///< configs of all its spaces
+};
+
+/// The step's kernels by the model: of configs that differ only in what the model does not see, the first.
+Result<RankedStep> rank_step(const generator::Program& program, const generator::TemplateLibrary& templates, const Problem& problem,
+                             Services& services) {
+  RankedStep step;
+  std::vector<std::string> refusals;
+  step.factories = generator::factories_for(templates, program, services.arch(), refusals);
+  std::vector<StepChoice> all;
+  for (std::size_t i = 0; i < step.factories.size(); ++i) {
+    KW_TRY(const generator::SpaceContext context, step.factories[i].space_context(problem, services.limits()));
+    KW_TRY(const generator::ConfigSpace space, generator::ConfigSpace::enumerate(context));
+    step.num_points += space.num_points();
+    for (RankedConfig& ranked : generator::rank(space, context)) all.push_back({i, std::move(ranked)});
+  }
+  if (all.empty()) {
+    std::string reasons;
+    for (const std::string& line : refusals) reasons += "\n  " + line;
+    return fail(Stage::kPlan, Code::kNotSupported,
+                fmt::format("{}: no template makes this step on {}:{}", program.name, to_text(services.arch()), reasons));
+  }
+  kw::stable_sort(all, [](const StepChoice& a, const StepChoice& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; });
+  std::set<std::tuple<std::size_t, double, double>> kinds;
+  for (StepChoice& choice : all) {
+    const generator::Prediction& prediction = choice.ranked.prediction;
+    if (!kinds.emplace(choice.factory, prediction.math_us, prediction.smem_us).second) continue;
+    step.choices.push_back(std::move(choice));
+    if (step.choices.size() > kMaxExchanged) break;
+  }
+  return step;
+}
+
+generator::Prediction sum_of(const std::vector<const StepChoice*>& chosen) {
+  generator::Prediction sum;
+  for (const StepChoice* choice : chosen) {
+    const generator::Prediction& one = choice->ranked.prediction;
+    sum.time_us += one.time_us;
+    sum.math_us += one.math_us;
+    sum.dram_us += one.dram_us;
+    sum.l2_us += one.l2_us;
+    sum.smem_us += one.smem_us;
+    sum.overhead_us += one.overhead_us;
+    sum.num_waves += one.num_waves;
+    sum.ctas_per_sm = std::max(sum.ctas_per_sm, one.ctas_per_sm);
+  }
+  const double gaps_us = kGapUs * static_cast<double>(chosen.size() - 1);
+  sum.time_us += gaps_us;
+  sum.overhead_us += gaps_us;
+  return sum;
+}
+
+/// Adds combinations of the steps' kernels; a factory for each combination of templates.
+class Combiner {
+ public:
+  Combiner(const LoadedSpec& spec, const Partition& partition, std::size_t cut, const std::vector<RankedStep>& steps, Arch arch,
+           RankedProblem& ranked)
+      : spec_(spec), partition_(partition), cut_(cut), steps_(steps), arch_(arch), ranked_(ranked) {}
+
+  Status run() {
+    std::vector<std::size_t> best(steps_.size(), 0);
+    KW_TRY_VOID(add(best));
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      for (std::size_t choice = 1; choice < steps_[step].choices.size(); ++choice) {
+        std::vector<std::size_t> exchanged = best;
+        exchanged[step] = choice;
+        KW_TRY_VOID(add(exchanged));
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status add(const std::vector<std::size_t>& positions) {
+    std::vector<const StepChoice*> chosen;
+    std::vector<std::size_t> templates;
+    std::vector<Config> configs;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      chosen.push_back(&steps_[step].choices[positions[step]]);
+      templates.push_back(chosen.back()->factory);
+      configs.push_back(chosen.back()->ranked.config);
+    }
+    const auto known = factories_.find(templates);
+    std::size_t factory = known == factories_.end() ? ranked_.factories.size() : known->second;
+    if (known == factories_.end()) {
+      std::vector<VariantFactory> of_steps;
+      for (std::size_t step = 0; step < steps_.size(); ++step) of_steps.push_back(steps_[step].factories[templates[step]]);
+      KW_TRY(VariantFactory joined, VariantFactory::create_plan(*spec_.program, partition_, cut_, std::move(of_steps), arch_));
+      ranked_.factories.push_back(std::move(joined));
+      factories_[templates] = factory;
+    }
+    ranked_.ranked.push_back({factory, {ranked_.factories[factory].joined(configs), sum_of(chosen)}});
+    return {};
+  }
+
+  const LoadedSpec& spec_;
+  const Partition& partition_;
+  std::size_t cut_;
+  const std::vector<RankedStep>& steps_;
+  Arch arch_;
+  RankedProblem& ranked_;
+  std::map<std::vector<std::size_t>, std::size_t> factories_;
+};
+
+Result<double> bytes_of(const generator::Tensor& tensor, const Problem& problem) {
+  double bytes = size_bytes(tensor.dtype);
+  for (const IntExpr& extent : tensor.shape) {
+    KW_TRY(const std::int64_t value, extent.evaluate(problem.dims));
+    bytes *= static_cast<double>(value);
+  }
+  return bytes;
+}
+
+Result<PlanOutline> outline(const LoadedSpec& spec, const Partition& partition, Services& services, const Problem& problem) {
+  PlanOutline result;
+  result.cut = partition.to_text();
+  std::map<std::string, double> intermediates;
+  for (const generator::Tensor& tensor : partition.intermediates) {
+    KW_TRY(intermediates[tensor.name], bytes_of(tensor, problem));
+    result.unshared_workspace_bytes += intermediates[tensor.name];
+  }
+  for (const generator::Program& step : partition.steps) {
+    PlanOutline::Kernel kernel;
+    for (const generator::Statement& statement : step.statements) kernel.text += "    " + generator::to_text(statement) + "\n";
+    KW_TRY(kernel.work, generator::count_work(step, problem, services.limits().l2_bytes));
+    const Roofline roofline = roofline_of(step, kernel.work, services.limits(), spec.program->tune.is_warm_l2);
+    kernel.intensity = roofline.intensity;
+    kernel.bound_us = roofline.bound_us;
+    result.bytes += kernel.work.min_bytes;
+    result.l2_aware_bytes += kernel.work.min_bytes;
+    for (const generator::Tensor& tensor : step.tensors) {
+      const auto kept = intermediates.find(tensor.name);
+      const bool is_read = kept != intermediates.end() && tensor.role == TensorRole::kIn;
+      if (is_read && kept->second <= static_cast<double>(services.limits().l2_bytes)) result.l2_aware_bytes -= kept->second;
+    }
+    result.kernels.push_back(std::move(kernel));
+  }
+  for (const generator::WorkspacePart& part : generator::workspace_parts(partition)) {
+    KW_TRY(const std::int64_t value, part.bytes.evaluate(problem.dims));
+    result.workspace_bytes += static_cast<double>(value);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<PlanOutline>> outline_plans(const LoadedSpec& spec, Services& services, const Problem& problem) {
+  KW_TRY(const generator::TemplateLibrary* templates, services.templates());
+  KW_TRY(const std::vector<Partition> partitions, generator::partitions_for(*templates, *spec.program, services.arch()));
+  std::vector<PlanOutline> outlines;
+  for (const Partition& partition : partitions) {
+    if (partition.steps.size() < 2) continue;
+    KW_TRY(PlanOutline one, outline(spec, partition, services, problem));
+    outlines.push_back(std::move(one));
+  }
+  if (outlines.empty()) return outlines;
+  KW_TRY(const Partition unfused, generator::unfused_partition(*spec.program));
+  KW_TRY(PlanOutline last, outline(spec, unfused, services, problem));
+  outlines.push_back(std::move(last));
+  return outlines;
+}
+
+Status add_plans(const LoadedSpec& spec, Services& services, RankedProblem& ranked) {
+  KW_TRY(const generator::TemplateLibrary* templates, services.templates());
+  KW_TRY(const std::vector<Partition> partitions, generator::partitions_for(*templates, *spec.program, services.arch()));
+  std::optional<Error> first_error;
+  for (std::size_t cut = 0; cut < partitions.size(); ++cut) {
+    const Partition& partition = partitions[cut];
+    if (partition.steps.size() < 2) continue;
+    std::vector<RankedStep> steps;
+    for (const generator::Program& program : partition.steps) {
+      Result<RankedStep> step = rank_step(program, *templates, ranked.problem, services);
+      if (!step && step.error().code != Code::kNotSupported) return fail(step.error());
+      if (!step) {
+        if (!first_error) first_error = step.error();
+        break;
+      }
+      ranked.num_points += step->num_points;
+      steps.push_back(std::move(*step));
+    }
+    if (steps.size() == partition.steps.size()) KW_TRY_VOID(Combiner(spec, partition, cut, steps, services.arch(), ranked).run());
+  }
+  if (ranked.ranked.empty() && first_error) return fail(*first_error);
+  return {};
+}
+
+}  // namespace kw::tuner

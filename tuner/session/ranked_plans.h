@@ -1,0 +1,31 @@
+// Plans of several kernels of one problem: every cut of the program, its kernels ranked each by itself, and the combinations to try.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "generator/spec/evaluator.h"
+#include "tuner/session/ranked_problem.h"
+
+namespace kw::tuner {
+
+/// One cut as it would run: for explain. Bytes are without a cache; `l2_aware_bytes` leaves out what a kernel reads of an intermediate that
+/// fits the L2.
+struct PlanOutline {
+  std::string cut;  ///< Partition::to_text()
+  struct Kernel {
+    std::string text;  ///< the statements that write, one a line
+    generator::WorkCounts work;
+    double intensity = 0, bound_us = 0;
+  };
+  std::vector<Kernel> kernels;
+  double bytes = 0, l2_aware_bytes = 0;
+  double workspace_bytes = 0, unshared_workspace_bytes = 0;  ///< with and without memory that intermediates use in turn
+};
+
+/// The cuts of the program that have several kernels, and last the one with a kernel for each statement.
+Result<std::vector<PlanOutline>> outline_plans(const LoadedSpec& spec, Services& services, const Problem& problem);
+
+/// Adds the plans of several kernels to `ranked`: of each cut the model's best kernels together, and this with one kernel exchanged at a
+/// time. Ok with nothing added where one kernel is the only cut. Error: why there is no cut at all.
+Status add_plans(const LoadedSpec& spec, Services& services, RankedProblem& ranked);
+
+}  // namespace kw::tuner
