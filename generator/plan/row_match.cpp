@@ -60,7 +60,7 @@ class RowMatcher {
       values_.push_back(*expanded);
     }
     for (const ExprRef& value : values_) {
-      if (!find_reduced(value)) return std::nullopt;
+      if (!find_reduced(value) || !check_nested(value, {})) return std::nullopt;
     }
     if (!find_column() || !find_rows()) return std::nullopt;
     order_rows();
@@ -111,6 +111,23 @@ class RowMatcher {
     const FreeIndices free(expr);
     free_of_reductions_.insert(free.order().begin(), free.order().end());
     return true;
+  }
+
+  /// A reduction inside another is one of the row: it may not depend on the index that the outer one runs over, also where a row index has
+  /// the same name (a softmax keeps its own).
+  bool check_nested(const ExprRef& expr, const std::set<std::string>& bound) {
+    if (expr->kind == Kind::kReduce && !bound.empty()) {
+      const FreeIndices free(expr);
+      for (const std::string& index : free.order()) {
+        if (bound.count(index) != 0)
+          return fails(fmt::format("{} depends on {}, over which a reduction around it runs: one kernel reduces along the rows alone",
+                                   to_text(expr), index));
+      }
+    }
+    if (!checked_[bound].insert(expr.get()).second) return true;
+    std::set<std::string> inner = bound;
+    if (expr->kind == Kind::kReduce) inner.insert(expr->indices.begin(), expr->indices.end());
+    return std::all_of(expr->operands.begin(), expr->operands.end(), [&](const ExprRef& operand) { return check_nested(operand, inner); });
   }
 
   /// The index of the outputs that runs along the rows: none when the outputs are of rows alone.
@@ -342,6 +359,7 @@ class RowMatcher {
   bool has_reduction_ = false;
   IntExpr column_extent_{1};
   std::string column_;
+  std::map<std::set<std::string>, std::unordered_set<const ExprNode*>> checked_;  ///< by check_nested, by the indices bound around a node
   std::set<std::string> free_of_reductions_;
   IndexGroup rows_;
   std::set<std::string> counted_;             ///< texts of reads

@@ -157,6 +157,14 @@ TEST_CASE("one element a row that is updated in place is read for nothing else")
   CHECK_THAT(refusal(builder.program), contains_text("count has one element a row, is updated in place"));
 }
 
+// The product was taken at the row's own index instead of the one that the softmax runs over: a uniform softmax.
+TEST_CASE("a reduction inside a softmax that depends on its index is none of the row") {
+  Builder builder = rows();
+  builder.tensor("square", DType::kF32, {"N", "N"}).tensor("y", DType::kF32, {"N"}, TensorRole::kOut);
+  builder.statement("y", {"n"}, reduce(ReduceOp::kSoftmax, {"n"}, sum("j", read("square", Names{"n", "j"}))), true);
+  CHECK_THAT(refusal(builder.program), contains_text("depends on n, over which a reduction around it runs"));
+}
+
 TEST_CASE("what is no function of rows is refused with the reason") {
   Builder two = rows();
   two.index("i", "M").statement("out", {"m", "n"}, sum("j", x("j")) + sum("i", read("x", Names{"i", "n"})), true);
