@@ -1,6 +1,6 @@
 // From a program to the kernels to make, and the matcher that unifies a group with what a template states in the notation.
-// This version makes one group per program: one contraction with any pointwise epilogue. Anything else is refused by name.
-// SPDX-License-Identifier: Apache-2.0
+// One group a program: one contraction with any pointwise epilogue, or a function of whole rows. What needs several is cut before:
+// partition.h. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // Program -> fusion groups: intermediates are inlined, the reductions of every output are collected and made equal by name.
-// This version makes one kernel: of one contraction, or of rows; whatever needs more is refused here, by name and line.
+// One kernel: of one contraction, or of rows. Why a program is no contraction is kept for the refusals, by name and line.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 

@@ -318,8 +318,7 @@ class RowMatcher {
   }
 
   /// A tensor that the kernel writes may be read only at its own row, and outside reductions only at the element that the same thread
-  /// writes.
-  /// One thread writes an output of one element a row: nothing else may read that.
+  /// writes. One thread writes an output of one element a row: nothing else may read that.
   bool check_written(const PatternMatch& match) {
     for (const PatternMatch::Output& output : match.outputs) {
       const auto depends_on_n = [](const ExprRef& subscript) { return depends_on(subscript, {"n"}); };
