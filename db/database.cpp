@@ -50,6 +50,9 @@ class SqliteDatabase final : public Database {
   Result<TrialRecord> trial(std::int64_t id) override {
     return reading([&] { return read_trial(*connection_, id, Payload::kAll); });
   }
+  Result<std::string> cubin_of(std::int64_t trial_id) override {
+    return reading([&] { return read_cubin(*connection_, trial_id); });
+  }
   Result<std::vector<DuelRow>> duels_of(std::int64_t trial_id) override {
     return reading([&] { return read_duels(*connection_, trial_id); });
   }

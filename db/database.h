@@ -100,8 +100,8 @@ struct QueryRequest {
   bool allows_other_device = false;
   std::string protocol_name = {};  ///< empty: rows of every protocol, the early rungs of a search too
   int max_per_class = 4;  ///< rows for each (problem, device model, toolchain major, protocol, constraints): keeps every kind of legality
-  bool only_same_problem = false;
-  bool has_payload = true;  ///< false: source and cubin stay empty; Database::trial() brings them
+  bool only_winners = false;  ///< the fastest measured row of this problem alone (one per device model, toolchain major and protocol)
+  bool has_payload = true;    ///< false: source and cubin stay empty; Database::cubin_of() brings the code
 };
 /// Candidates for a query, best class first; the caller checks the problem constraints (the database evaluates nothing).
 struct QueryCandidate {
@@ -152,6 +152,8 @@ class Database {
   virtual Result<std::optional<TrialRecord>> predicted_best(const TrialKey& key_without_variant) = 0;
   /// One trial with all its texts. Error kNotFound.
   virtual Result<TrialRecord> trial(std::int64_t id) = 0;
+  /// The code of a trial; empty when it was never compiled or `gc` took it. Error kNotFound when there is no such trial.
+  virtual Result<std::string> cubin_of(std::int64_t trial_id) = 0;
   /// The duels of a trial, oldest first.
   virtual Result<std::vector<DuelRow>> duels_of(std::int64_t trial_id) = 0;
   /// Rows with status ok (verified on a device) or predicted: this problem before others, this device before others, ok before predicted,

@@ -78,17 +78,27 @@ struct CandidateRow {
   }
 };
 
-/// Best rows of each class of legality in `view`, for one op, or one problem of it: by its number, which reaches the tables under the view
-/// (a subquery in its place would rank all of the op first).
-std::string candidate_sql(const std::string& view, bool only_same_problem) {
+constexpr const char* kCandidateColumns = "k.trial_id, p.dims_text, k.device_model, d.uuid, c.name, k.place";
+constexpr const char* kCandidateKeys =
+    "JOIN problem AS p ON p.problem_id = k.problem_id JOIN device AS d ON d.device_id = k.device_id JOIN protocol AS c ON c.protocol_id = "
+    "k.protocol_id";
+
+/// Best rows of each class of legality in `view`, for one op.
+std::string best_of_classes_sql(const std::string& view) {
   return fmt::format(
-      "SELECT k.trial_id, k.dims_text, k.device_model, k.device_uuid, k.protocol_name, k.place FROM ("
-      "SELECT r.trial_id, r.place, r.device_model, p.dims_text, d.uuid AS device_uuid, c.name AS protocol_name, row_number() OVER ("
-      "PARTITION BY r.problem_id, r.device_model, r.nvrtc_major, r.protocol_id, r.constraints_json ORDER BY r.place) AS place_in_class "
-      "FROM {} AS r JOIN problem AS p ON p.problem_id = r.problem_id JOIN device AS d ON d.device_id = r.device_id "
-      "JOIN protocol AS c ON c.protocol_id = r.protocol_id WHERE r.op_id = ?1 AND (?2 = '' OR c.name = ?2){}) AS k WHERE "
-      "k.place_in_class <= ?3",
-      view, only_same_problem ? " AND r.problem_id = ?4" : "");
+      "SELECT {} FROM (SELECT r.*, row_number() OVER (PARTITION BY r.problem_id, r.device_model, r.nvrtc_major, r.protocol_id, "
+      "r.constraints_json ORDER BY r.place) AS place_in_class FROM {} AS r JOIN protocol AS c ON c.protocol_id = r.protocol_id WHERE "
+      "r.op_id = ?1 AND (?2 = '' OR c.name = ?2)) AS k {} WHERE k.place_in_class <= ?3",
+      kCandidateColumns, view, kCandidateKeys);
+}
+
+/// The winners of one problem, by its number, which reaches the tables under the view (a subquery in its place would rank all of the op
+/// first).
+std::string winners_sql() {
+  return fmt::format(
+      "SELECT {} FROM ranked_trial AS k {} WHERE k.op_id = ?1 AND (?2 = '' OR c.name = ?2) AND k.problem_id = ?3 AND "
+      "k.place = 1",
+      kCandidateColumns, kCandidateKeys);
 }
 
 }  // namespace
@@ -151,25 +161,25 @@ Result<std::optional<TrialRecord>> find_first(Connection& connection, const std:
 
 Result<std::vector<QueryCandidate>> find_candidates(Connection& connection, const QueryRequest& request) {
   KW_TRY(const std::int64_t op_id, resolve_op(connection, request.op));
-  std::optional<std::int64_t> only_problem;
-  if (request.only_same_problem) {
-    KW_TRY(only_problem, connection.integer("SELECT problem_id FROM problem WHERE op_id = ? AND dims_text = ?", op_id, request.dims_text));
-    if (!only_problem) return std::vector<QueryCandidate>();
-  }
   std::vector<CandidateRow> rows;
-  for (const bool is_prediction : {false, true}) {
-    const auto collect = [&](const Statement& row) {
+  const auto collect_rows = [&](bool is_prediction) {
+    return [&, is_prediction](const Statement& row) {
       const bool is_same_device = request.device_model.empty() ? row.text(3) == "none" : row.text(2) == request.device_model;
       if (!is_same_device && !request.allows_other_device) return Status();
       rows.push_back({row.integer(0), row.text(1) != request.dims_text, !is_same_device, is_prediction, row.text(4), row.text(1),
                       row.text(2), row.integer(5)});
       return Status();
     };
-    const std::string sql = candidate_sql(is_prediction ? "ranked_prediction" : "ranked_trial", only_problem.has_value());
-    if (only_problem) {
-      KW_TRY_VOID(connection.each(sql, collect, op_id, request.protocol_name, request.max_per_class, *only_problem));
-    } else {
-      KW_TRY_VOID(connection.each(sql, collect, op_id, request.protocol_name, request.max_per_class));
+  };
+  if (request.only_winners) {
+    KW_TRY(const auto problem_id,
+           connection.integer("SELECT problem_id FROM problem WHERE op_id = ? AND dims_text = ?", op_id, request.dims_text));
+    if (!problem_id) return std::vector<QueryCandidate>();
+    KW_TRY_VOID(connection.each(winners_sql(), collect_rows(false), op_id, request.protocol_name, *problem_id));
+  } else {
+    for (const bool is_prediction : {false, true}) {
+      KW_TRY_VOID(connection.each(best_of_classes_sql(is_prediction ? "ranked_prediction" : "ranked_trial"), collect_rows(is_prediction),
+                                  op_id, request.protocol_name, request.max_per_class));
     }
   }
   std::sort(rows.begin(), rows.end(), [](const CandidateRow& a, const CandidateRow& b) { return a.order() < b.order(); });

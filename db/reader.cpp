@@ -102,6 +102,10 @@ void read_results(Columns& columns, RawTrial& raw) {
   if (columns.integer() == 0) binary.compile_ms = 0;  // no binary at all
 }
 
+Error no_trial(const Connection& connection, std::int64_t trial_id) {
+  return {Stage::kDatabase, Code::kNotFound, fmt::format("{}: no trial {}", connection.path(), trial_id), {}, {}};
+}
+
 Result<std::string> read_content(Connection& connection, const std::string& table, const OptionalText& hash) {
   if (!hash) return std::string();
   std::optional<Result<std::string>> found;
@@ -143,7 +147,7 @@ Result<TrialRecord> read_trial(Connection& connection, std::int64_t trial_id, Pa
         return Status();
       },
       trial_id));
-  if (!raw) return fail(Stage::kDatabase, Code::kNotFound, fmt::format("{}: no trial {}", connection.path(), trial_id));
+  if (!raw) return fail(no_trial(connection, trial_id));
   const auto status = trial_status_from_text(raw->status);
   const auto level = verify_level_from_text(raw->verify_level);
   if (!status || !level) {
@@ -156,6 +160,19 @@ Result<TrialRecord> read_trial(Connection& connection, std::int64_t trial_id, Pa
   raw->record.id = trial_id;
   KW_TRY_VOID(read_texts(connection, *raw, payload));
   return std::move(raw->record);
+}
+
+Result<std::string> read_cubin(Connection& connection, std::int64_t trial_id) {
+  std::optional<OptionalText> hash;
+  KW_TRY_VOID(connection.each(
+      "SELECT b.cubin_hash FROM trial AS t LEFT JOIN binary AS b ON b.binary_id = t.binary_id WHERE t.trial_id = ?",
+      [&hash](const Statement& row) {
+        hash = row.optional_text(0);
+        return Status();
+      },
+      trial_id));
+  if (!hash) return fail(no_trial(connection, trial_id));
+  return read_content(connection, "blob", *hash);
 }
 
 Result<std::vector<DuelRow>> read_duels(Connection& connection, std::int64_t trial_id) {

@@ -7,7 +7,7 @@
 namespace kw::db {
 namespace {
 
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 3;
 
 struct FileState {
   int version = 0;
@@ -89,8 +89,10 @@ Status migrate_once(Connection& connection, const SchemaSet& schema) {
 }  // namespace
 
 const SchemaSet& builtin_schema() {
-  static const SchemaSet schema{
-      kSchemaVersion, embedded_sql("schema.sql"), {{1, "0002_baseline.sql", embedded_sql("migrations/0002_baseline.sql")}}};
+  static const SchemaSet schema{kSchemaVersion,
+                                embedded_sql("schema.sql"),
+                                {{1, "0002_baseline.sql", embedded_sql("migrations/0002_baseline.sql")},
+                                 {2, "0003_lean_ranking.sql", embedded_sql("migrations/0003_lean_ranking.sql")}}};
   return schema;
 }
 

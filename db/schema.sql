@@ -232,16 +232,18 @@ LEFT JOIN binary AS b ON b.binary_id = t.binary_id;
 
 -- Every verified, timed trial with its place within (problem, device model, toolchain major, protocol). Dirty trials take part only
 -- where no clean one exists. Times within 1 % of the fastest are a tie: the smaller variant text goes first, so that two
--- databases with the same trials name the same winner. op_id heads each partition so that a filter on it reaches the tables.
+-- databases with the same trials name the same winner. op_id heads each partition so that a filter on it reaches the tables. Only the
+-- columns that a look-up asks for: what a view carries, each statement over it pays for.
 CREATE VIEW ranked_trial AS
-SELECT *, row_number() OVER (
+SELECT trial_id, op_id, problem_id, device_id, device_model, nvrtc_major, protocol_id, constraints_json, median_us,
+       row_number() OVER (
          PARTITION BY op_id, problem_id, device_model, nvrtc_major, protocol_id
          ORDER BY median_us > fastest_us * 1.01,
                   CASE WHEN median_us > fastest_us * 1.01 THEN median_us END,
                   template_name, config, arch, variant_name, median_us, content_key) AS place
 FROM (SELECT *, min(median_us) OVER (PARTITION BY op_id, problem_id, device_model, nvrtc_major, protocol_id) AS fastest_us
-      FROM (SELECT n.*, p.op_id, d.model AS device_model, c.nvrtc_major, v.template_name, v.config, v.arch, v.name AS variant_name,
-                   v.constraints_json,
+      FROM (SELECT n.trial_id, n.problem_id, n.device_id, n.protocol_id, n.median_us, n.is_dirty, n.content_key, p.op_id,
+                   d.model AS device_model, c.nvrtc_major, v.template_name, v.config, v.arch, v.name AS variant_name, v.constraints_json,
                    min(n.is_dirty) OVER (PARTITION BY p.op_id, n.problem_id, d.model, c.nvrtc_major, n.protocol_id) AS least_dirty
             FROM newest_trial AS n
             JOIN problem AS p ON p.problem_id = n.problem_id
@@ -256,7 +258,8 @@ SELECT d.* FROM ranked_trial AS k JOIN trial_details AS d ON d.trial_id = k.tria
 
 -- The same for what the model predicted where nothing was measured; never mixed with measured rows.
 CREATE VIEW ranked_prediction AS
-SELECT n.*, p.op_id, d.model AS device_model, c.nvrtc_major, v.constraints_json,
+SELECT n.trial_id, p.op_id, n.problem_id, n.device_id, d.model AS device_model, c.nvrtc_major, n.protocol_id, v.constraints_json,
+       n.predicted_us,
        row_number() OVER (
          PARTITION BY p.op_id, n.problem_id, d.model, c.nvrtc_major, n.protocol_id
          ORDER BY coalesce(n.predicted_us, 0) <= 0, n.predicted_us, v.template_name, v.config, v.arch, v.name, n.content_key) AS place

@@ -189,15 +189,15 @@ TEST_CASE("a query keeps the best of every set of problem constraints") {
   CHECK_FALSE(candidates->front().record.key.variant.plan_json.empty());
 }
 
-TEST_CASE("a query of one problem reads no other problem's rows") {
+TEST_CASE("a query of the winners reads one row of the problem and no other problem's") {
   const TemporaryFolder folder;
   const auto database = open_or_throw(folder.file("t.db"));
   TrialRecord elsewhere = make_record(3, 1);
   elsewhere.key.problem.dims_text = "K=4096,M=2048,N=4096";
   for (const TrialRecord& record : {elsewhere, make_record(1, 12), make_record(2, 10)}) record_or_throw(*database, record);
   QueryRequest request = request_like(make_record(1));
-  request.only_same_problem = true;
-  CHECK(configs_of(database->candidates(request)) == std::vector<std::string>{"BLOCK_M=2", "BLOCK_M=1"});
+  request.only_winners = true;
+  CHECK(configs_of(database->candidates(request)) == std::vector<std::string>{"BLOCK_M=2"});
   request.dims_text = "K=1,M=1,N=1";
   CHECK(database->candidates(request)->empty());
 }

@@ -1,5 +1,7 @@
 // Round trip of records, and the property that every input of a key flips it.
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -69,6 +71,8 @@ TEST_CASE("a trial reads back with every field as it was recorded") {
   CHECK(read->key.variant.plan_json == record.key.variant.plan_json);
   CHECK(read->key.variant.predicted_us == record.key.variant.predicted_us);
   CHECK(read->binary.cubin == record.binary.cubin);
+  CHECK(database->cubin_of(id) == record.binary.cubin);
+  CHECK(database->cubin_of(id + 1).error().message.find(fmt::format("no trial {}", id + 1)) != std::string::npos);
   CHECK(read->binary.log == record.binary.log);
   CHECK(read->binary.registers == 96);
   CHECK(read->binary.spill_load_bytes == 4);

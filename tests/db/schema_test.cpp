@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/schema.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -122,11 +123,11 @@ TEST_CASE("a newer schema is refused by number and not touched") {
 
 namespace {
 
-/// The file that tests/db/version_1.sql is the dump of.
-std::string version_1_file(const TemporaryFolder& folder) {
-  const std::string path = folder.file("version_1.db");
+/// The file that tests/db/version_N.sql is the dump of.
+std::string old_file(const TemporaryFolder& folder, int version = 1) {
+  const std::string path = folder.file(fmt::format("version_{}.db", version));
   std::ostringstream sql;
-  sql << std::ifstream(KW_SOURCE_DIR "/tests/db/version_1.sql").rdbuf();
+  sql << std::ifstream(fmt::format("{}/tests/db/version_{}.sql", KW_SOURCE_DIR, version)).rdbuf();
   const Status made = connect(path)->execute(sql.str());
   if (!made) FAIL(to_text(made.error()) + made.error().detail);
   return path;
@@ -145,9 +146,11 @@ std::string schema_of(Connection& connection) {
 
 }  // namespace
 
-TEST_CASE("a database of version 1 keeps its rows, takes baselines, and has the schema of a new one") {
+TEST_CASE("a database of an earlier version keeps its rows, takes baselines, and has the schema of a new one") {
   const TemporaryFolder folder;
-  const std::string path = version_1_file(folder);
+  const int version = GENERATE(1, 2);
+  const std::string path = old_file(folder, version);
+  CHECK(*schema_version(*connect(path)) == version);
   const auto database = open_or_throw(path);
   CHECK(database->info()->schema_version == builtin_schema().version);
   CHECK(database->check()->empty());
@@ -168,7 +171,7 @@ TEST_CASE("a database of version 1 keeps its rows, takes baselines, and has the 
 
 TEST_CASE("a disk that is full in a migration is told as that, without the migration's text, and the file stays as it was") {
   const TemporaryFolder folder;
-  const std::string path = version_1_file(folder);
+  const std::string path = old_file(folder);
   {
     const auto connection = connect(path);
     REQUIRE(connection->execute("PRAGMA max_page_count = 1"));  // SQLite makes that the present number
@@ -187,16 +190,16 @@ TEST_CASE("a disk that is full in a migration is told as that, without the migra
 
 TEST_CASE("a reader of an older schema migrates it only when it was told to and may write") {
   const TemporaryFolder folder;
-  const std::string path = version_1_file(folder);
-  CHECK(open_error(path, {.is_read_only = true}).find("schema version 1 is older than 2") != std::string::npos);
+  const std::string path = old_file(folder);
+  CHECK(open_error(path, {.is_read_only = true}).find("schema version 1 is older than 3") != std::string::npos);
   CHECK(open_error(path, {.is_read_only = true}).find("`kernelwright db info` brings it up to date") != std::string::npos);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   if (access(path.c_str(), W_OK) != 0)  // root may write whatever the permissions say
-    CHECK(open_error(path, {.is_read_only = true, .migrates = true}).find("schema version 1 is older than 2") != std::string::npos);
+    CHECK(open_error(path, {.is_read_only = true, .migrates = true}).find("schema version 1 is older than 3") != std::string::npos);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   CHECK(*schema_version(*connect(path)) == 1);
   CHECK(open_or_throw(path, {.is_read_only = true, .migrates = true})->info()->num_trials == 3);
-  CHECK(*schema_version(*connect(path)) == 2);
+  CHECK(*schema_version(*connect(path)) == builtin_schema().version);
 }
 
 TEST_CASE("the built-in schema knows a way to its version from every earlier one") {

@@ -173,9 +173,9 @@ Outcome<kw_kernel*> kw_database::make_kernel(OpRows& rows, const Question& quest
 
 Outcome<std::shared_ptr<StoredVariant>> kw_database::variant_of(const db::TrialRecord& record) {
   if (std::shared_ptr<StoredVariant> known = variants_[record.binary.key].lock(); known != nullptr) return known;
-  KW_OUTCOME(db::TrialRecord whole, database_->trial(record.id));
-  if (whole.binary.cubin.empty()) return std::shared_ptr<StoredVariant>();
-  auto variant = std::make_shared<StoredVariant>(*driver_.load(), std::move(whole.binary.cubin));
+  KW_OUTCOME(std::string cubin, database_->cubin_of(record.id));
+  if (cubin.empty()) return std::shared_ptr<StoredVariant>();
+  auto variant = std::make_shared<StoredVariant>(*driver_.load(), std::move(cubin));
   variants_[record.binary.key] = variant;
   return variant;
 }

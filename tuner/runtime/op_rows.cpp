@@ -31,7 +31,7 @@ Result<OpRows> OpRows::load(db::Database& database, const OpRowsRequest& request
   query.has_payload = false;
   if (!request.only_dims_text.empty()) {
     query.dims_text = request.only_dims_text;
-    query.only_same_problem = true;
+    query.only_winners = true;
     query.protocol_name = Protocol::final_rung().name();
   }
   KW_TRY(std::vector<db::QueryCandidate> all, database.candidates(query));

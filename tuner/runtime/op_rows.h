@@ -24,7 +24,7 @@ struct OpRowsRequest {
   std::string op;  ///< identity
   std::string device_model;
   bool allows_other_device = false;
-  std::string only_dims_text = {};  ///< rows of this problem by the full protocol alone; empty: all rows
+  std::string only_dims_text = {};  ///< the winner of this problem by the full protocol alone; empty: all rows
 };
 
 class OpRows {

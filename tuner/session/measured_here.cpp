@@ -15,7 +15,7 @@ Result<std::optional<MeasuredHere>> measured_here(const LoadedSpec& spec, const 
   request.op = spec.identity;
   request.dims_text = problem.to_text();
   request.device_model = device_model.empty() ? services.device_row().model : device_model;
-  request.only_same_problem = true;
+  request.only_winners = true;
   request.has_payload = false;
   auto candidates = (*database)->candidates(request);
   if (!candidates && candidates.error().code == Code::kNotFound) return std::nullopt;
