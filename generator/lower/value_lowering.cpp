@@ -69,6 +69,7 @@ LoweredValue OperationLowering::arithmetic(const ExprNode& node, const std::vect
       return binary("*", kMultiplicative, operands[0], operands[1], type);
     case Function::kDiv: {
       const std::string real = is_real(type) ? type : real_type();
+      if (approximates_ && real == "float") return converted(helper("divide_approximate", operands, real, real), type);
       return converted(binary("/", kMultiplicative, operands[0], operands[1], real), type);
     }
     case Function::kFloorDiv:
@@ -98,6 +99,12 @@ LoweredValue OperationLowering::real_function(const ExprNode& node, const std::v
       {Function::kErf, "erf"}, {Function::kSin, "sin"}, {Function::kCos, "cos"},   {Function::kFloor, "floor"}, {Function::kPow, "pow"}};
   static const std::map<Function, const char*> kHelpers = {
       {Function::kSigmoid, "sigmoid"}, {Function::kGelu, "gelu"}, {Function::kGeluTanh, "gelu_tanh"}, {Function::kSilu, "silu"}};
+  static const std::map<Function, const char*> kApproximate = {{Function::kExp, "exp_approximate"},
+                                                               {Function::kSigmoid, "sigmoid_approximate"},
+                                                               {Function::kSilu, "silu_approximate"},
+                                                               {Function::kGeluTanh, "gelu_tanh_approximate"}};
+  if (const auto approximate = kApproximate.find(node.function); approximates_ && type == "float" && approximate != kApproximate.end())
+    return converted(helper(approximate->second, operands, type, type), wanted);
   if (const auto builtin = kBuiltins.find(node.function); builtin != kBuiltins.end()) {
     return converted(function(math_function(builtin->second, type), operands, type, type), wanted);
   }
@@ -165,6 +172,9 @@ Result<LoweredValue> OperationLowering::cast(DType dtype, const LoweredValue& op
       return real == "float" ? value : converted(converted(value, "float"), real);
     case DType::kTF32:
       return helper("round_to_tf32", {value}, real, real);
+    case DType::kBF16:
+      if (real == "float") return helper("round_to_bf16", {value}, real, real);
+      [[fallthrough]];
     default:
       return LoweredValue{fmt::format("to_accumulator<{}>(from_accumulator<{}>({}))", real, element_type_name(dtype), value.text), real,
                           kPrimary};

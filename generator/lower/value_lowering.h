@@ -27,7 +27,9 @@ LoweredValue converted(const LoweredValue& value, const std::string& type);
 /// Text of calls and casts over already lowered operands.
 class OperationLowering {
  public:
-  OperationLowering(DType accumulate, SupportFunctions& support) : accumulate_(accumulate), support_(support) {}
+  /// `approximates`: every result has 16 bits or fewer, so exponentials and quotients of float need not have all of theirs.
+  OperationLowering(DType accumulate, bool approximates, SupportFunctions& support)
+      : accumulate_(accumulate), approximates_(approximates && accumulate == DType::kF32), support_(support) {}
 
   Result<LoweredValue> call(const ExprNode& node, const std::vector<LoweredValue>& operands);
   Result<LoweredValue> cast(DType dtype, const LoweredValue& operand);
@@ -45,6 +47,7 @@ class OperationLowering {
   LoweredValue real_function(const ExprNode& node, const std::vector<LoweredValue>& operands, const std::string& type);
 
   DType accumulate_;
+  bool approximates_;
   SupportFunctions& support_;
 };
 

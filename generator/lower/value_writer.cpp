@@ -38,6 +38,7 @@ std::set<std::string> function_names() {
                                  "i",
                                  "values",
                                  "reads",
+                                 "columns",
                                  "results",
                                  "partial",
                                  "other",
@@ -73,6 +74,11 @@ std::set<std::string> function_names() {
   return names;
 }
 
+bool has_small_results(const PatternMatch& match) {
+  return std::all_of(match.outputs.begin(), match.outputs.end(),
+                     [](const PatternMatch::Output& output) { return is_float(output.dtype) && size_bytes(output.dtype) <= 2; });
+}
+
 }  // namespace
 
 ExprRef with_squares(const ExprRef& expr) {
@@ -86,7 +92,7 @@ ExprRef with_squares(const ExprRef& expr) {
 ValueWriter::ValueWriter(const PatternMatch& match, const Program& program)
     : match_(match),
       program_(program),
-      operations_(match.accumulate, support_),
+      operations_(match.accumulate, has_small_results(match), support_),
       reads_(collect_reads(match, program)),
       values_(program, reads_),
       locals_(function_names()) {

@@ -301,10 +301,18 @@ __device__ __forceinline__ void store_vector(T* pointer, long long stride, int c
 using Accumulator = Config::Accumulator;
 
 /// The larger one; NaN when either is NaN.
-__device__ __forceinline__ float maximum(float a, float b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 
 /// The smaller one; NaN when either is NaN.
-__device__ __forceinline__ float minimum(float a, float b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ float minimum(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 
 /// Kernel parameter `epilogue`: pointers and strides (elements) of the tensors the epilogue reads and writes,
 /// and its scalars.
