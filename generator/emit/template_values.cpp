@@ -59,6 +59,8 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
   if (source == "num_phases") return match.reductions.empty() ? 0 : match.reductions.back().phase + 1;
   if (source == "num_reductions") return most_of_one_phase(match);
   if (source == "bytes_per_column") return match.bytes_per_column;
+  if (source == "row_bytes_per_column") return match.row_bytes_per_column;
+  if (source == "columns_are_reduced") return match.columns_are_reduced ? 1 : 0;
   if (source == "num_outputs") return static_cast<std::int64_t>(match.outputs.size());
   if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
   if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));

@@ -9,6 +9,7 @@
 
 #include "generator/lower/lower.h"
 #include "generator/lower/value_writer.h"
+#include "generator/plan/expr_tools.h"
 
 namespace kw::generator {
 namespace {
@@ -36,10 +37,12 @@ class RowWriter : ValueWriter {
     result.hooks["row_combine"] = by_phase(combine);
     result.hooks["row_identity"] = by_phase(identity);
     result.hooks["row_finish"] = by_phase(finish);
-    result.hooks["row_reads"] = "{\n" + member_text_ + "}";
-    result.hooks["row_read"] = "{\n" + read_text_ + "}";
+    result.hooks["row_reads"] = "{\n" + of_row_.members + "}";
+    result.hooks["row_read"] = "{\n" + of_row_.loads + "}";
+    result.hooks["row_columns"] = "{\n" + of_columns_.members + "}";
+    result.hooks["row_read_columns"] = "{\n" + of_columns_.loads + "}";
     result.hooks["row_is_aligned"] =
-        fmt::format("{{\n  return {};\n}}", aligned_.empty() ? "true" : fmt::format("{}", fmt::join(aligned_, " && ")));
+        fmt::format("{{\n  return {};\n}}", aligned_.empty() ? "true" : fmt::format("{}", fmt::join(aligned_, " & ")));
     std::string members;
     for (const PatternMatch::Reduction& reduction : match_.reductions)
       members += fmt::format("  {} {};\n", operations_.type_of(match_.accumulate), reduction.name);
@@ -180,7 +183,7 @@ class RowWriter : ValueWriter {
       assignments += fmt::format("    {}.elements[i] = from_accumulator<{}>({});\n", array, element, value.text);
       KW_TRY(const VectorAccess access, vector_access(*program_.find_tensor(output.tensor), offset_of(output)));
       aligned_.push_back(access.aligned);
-      stores += fmt::format("  store_elements<Config::VEC, kIsWhole>({}, {}, count, {});\n", access.address, access.stride, array);
+      stores += fmt::format("  store_row_elements<kIsWhole>({}, {}, count, {});\n", access.address, access.stride, array);
     }
     return list.empty() ? std::string("{\n}") : "{\n" + before_ + declarations + loop(loop_ + assignments) + stores + "}";
   }
@@ -214,23 +217,41 @@ class RowWriter : ValueWriter {
       const Result<VectorAccess> lowered = vector_access(tensor, read.offset);
       swap_body(read_body_);
       KW_TRY(const VectorAccess access, lowered);
-      read_text_ += std::exchange(read_body_.before, "");
+      of_row_.loads += std::exchange(read_body_.before, "");
       aligned_.push_back(access.aligned);
-      member = members_by_position_.emplace(position, members_.unique(tensor.name)).first;
-      member_text_ += fmt::format("  ElementWords<{}, Config::VEC> {};\n", element_type_name(tensor.dtype), member->second);
-      read_text_ +=
-          fmt::format("  load_elements<Config::VEC, kIsWhole>({}, {}, count, reads.{});\n", access.address, access.stride, member->second);
+      const bool is_of_row = depends_on(read.node, {"m"}) || !has_only_columns(read.offset);
+      const std::string structure = is_of_row ? "reads" : "columns";
+      Loads& part = is_of_row ? of_row_ : of_columns_;
+      const std::string name = members_.unique(tensor.name);
+      member = members_by_position_.emplace(position, structure + "." + name).first;
+      part.members += fmt::format("  ElementWords<{}, Config::VEC> {};\n", element_type_name(tensor.dtype), name);
+      // What every row reads stays in the caches.
+      part.loads +=
+          fmt::format("  {}({}, {}, count, {});\n", is_of_row ? "load_row_elements<kIsWhole>" : "load_elements<Config::VEC, kIsWhole>",
+                      access.address, access.stride, member->second);
     }
-    return LoweredValue{fmt::format("to_accumulator<{}>(reads.{}.elements[i])", type, member->second), type};
+    return LoweredValue{fmt::format("to_accumulator<{}>({}.elements[i])", type, member->second), type};
+  }
+
+  /// Whether no row changes the address by its number; an index that a stride of zero takes out of it still makes it a read of the row,
+  /// as it does for the matcher, which says what is reduced before it is there (PatternMatch::columns_are_reduced).
+  static bool has_only_columns(const LinearForm& offset) {
+    return std::all_of(offset.terms.begin(), offset.terms.end(), [](const auto& entry) {
+      const ExprNode& atom = *entry.second.atom;
+      return atom.kind == ExprNode::Kind::kIndex && atom.name == "n";
+    });
   }
 
   LoweredValue shared_read(int, const Tensor& tensor, const EpilogueRead&, const LoweredValue& element) override {
     return named(element, tensor.name + "_value", before_, "  ");
   }
 
-  std::map<int, std::string> members_by_position_;
-  NameTable members_{{}};  ///< of struct RowReads
-  std::string member_text_, read_text_;
+  struct Loads {
+    std::string members, loads;
+  };
+  std::map<int, std::string> members_by_position_;  ///< "reads.x"
+  NameTable members_{{}};                           ///< of struct RowReads and RowColumns
+  Loads of_row_, of_columns_;
   Body read_body_ = new_body();       ///< of row_read: the values that have a name there
   std::vector<std::string> aligned_;  ///< conditions of whole accesses
 };

@@ -73,6 +73,8 @@ struct PatternMatch {
   };
   std::vector<Reduction> reductions;  ///< of a row pattern, by phase
   int bytes_per_column = 0;           ///< of a row pattern: what distinct reads along n bring for one n
+  int row_bytes_per_column = 0;       ///< the part of it that rows have of their own
+  bool columns_are_reduced = false;   ///< reductions read the other part
   DType accumulate = DType::kF32;
   bool uses_tf32 = false;
 };

@@ -76,8 +76,15 @@ class RowMatcher {
     }
     kw::stable_sort(result.reductions, [](const auto& a, const auto& b) { return a.phase < b.phase; });
     if (!check_written(result)) return std::nullopt;
-    for (const PatternMatch::Output& output : result.outputs) count_bytes(output.value, result.bytes_per_column);
-    for (const PatternMatch::Reduction& reduction : result.reductions) count_bytes(reduction.operand, result.bytes_per_column);
+    for (const PatternMatch::Output& output : result.outputs) count_bytes(output.value, result);
+    const auto is_shared = [this](const ExprRef& node) {
+      return node->kind == Kind::kRead && program_.find_tensor(node->name) != nullptr && depends_on(node, {"n"}) &&
+             !depends_on(node, {"m"});
+    };
+    for (const PatternMatch::Reduction& reduction : result.reductions) {
+      count_bytes(reduction.operand, result);
+      result.columns_are_reduced = result.columns_are_reduced || any_node(reduction.operand, is_shared);
+    }
     return result;
   }
 
@@ -309,10 +316,12 @@ class RowMatcher {
     return result;
   }
 
-  void count_bytes(const ExprRef& expr, int& bytes) {
+  void count_bytes(const ExprRef& expr, PatternMatch& result) {
     visit_nodes(expr, [&](const ExprRef& node) {
       const Tensor* tensor = node->kind == Kind::kRead ? program_.find_tensor(node->name) : nullptr;
-      if (tensor != nullptr && depends_on(node, {"n"}) && counted_.insert(to_text(node)).second) bytes += size_bytes(tensor->dtype);
+      if (tensor == nullptr || !depends_on(node, {"n"}) || !counted_.insert(to_text(node)).second) return true;
+      result.bytes_per_column += size_bytes(tensor->dtype);
+      if (depends_on(node, {"m"})) result.row_bytes_per_column += size_bytes(tensor->dtype);
       return true;
     });
   }

@@ -10,6 +10,78 @@
 
 using Accumulator = Config::Accumulator;
 
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void load_words_once(const void* pointer, unsigned (&words)[kWords]) {
+  if constexpr (kAccessBytes == 16) {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      ld_global_cs_v4_b32(static_cast<const unsigned*>(pointer) + i, words[i], words[i + 1], words[i + 2], words[i + 3]);
+    }
+  } else if constexpr (kAccessBytes == 8) {
+    ld_global_cs_v2_b32(pointer, words[0], words[1]);
+  } else {
+    ld_global_cs_b32(pointer, words[0]);
+  }
+}
+
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void store_words_once(void* pointer, const unsigned (&words)[kWords]) {
+  if constexpr (kAccessBytes == 16) {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      st_global_cs_v4_b32(static_cast<unsigned*>(pointer) + i, words[i], words[i + 1], words[i + 2], words[i + 3]);
+    }
+  } else if constexpr (kAccessBytes == 8) {
+    st_global_cs_v2_b32(pointer, words[0], words[1]);
+  } else {
+    st_global_cs_b32(pointer, words[0]);
+  }
+}
+
+/// With HAS_HINTS L2 gives the lines up first.
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void load_row_words(const void* pointer, unsigned (&words)[kWords]) {
+  if constexpr (Config::HAS_HINTS) {
+    load_words_once<kAccessBytes>(pointer, words);
+  } else {
+    load_words<kAccessBytes>(pointer, words);
+  }
+}
+
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void store_row_words(void* pointer, const unsigned (&words)[kWords]) {
+  if constexpr (Config::HAS_HINTS) {
+    store_words_once<kAccessBytes>(pointer, words);
+  } else {
+    store_words<kAccessBytes>(pointer, words);
+  }
+}
+
+/// As load_elements, of a row's own elements. The loads are issued where they stand: a row is loaded before another one is reduced.
+template <bool kIsWhole, typename T>
+__device__ __forceinline__ void load_row_elements(const T* pointer, long long stride, int count, ElementWords<T, Config::VEC>& values) {
+  constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
+  if constexpr (kIsWhole && kAccessBytes >= 4) {
+    if (stride == 1) {
+      load_row_words<kAccessBytes>(pointer, values.words);
+      return;
+    }
+  }
+  load_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
+}
+
+template <bool kIsWhole, typename T>
+__device__ __forceinline__ void store_row_elements(T* pointer, long long stride, int count, const ElementWords<T, Config::VEC>& values) {
+  constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
+  if constexpr (kIsWhole && kAccessBytes >= 4) {
+    if (stride == 1) {
+      store_row_words<kAccessBytes>(pointer, values.words);
+      return;
+    }
+  }
+  store_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
+}
+
 /// Kernel parameter `problem`.
 struct RowProblem {
   long long extent_m;  ///< rows
@@ -23,24 +95,32 @@ HOOK("row_args") struct RowArgs {
   long long stride_m;
 };
 
-/// Whether kVec elements of every contiguous tensor are aligned to their whole, wherever a row's n is a multiple of kVec.
+/// Whether kVec elements of every contiguous tensor are aligned to their whole, wherever a row's n is a multiple of kVec. All are
+/// looked at without a branch: a row's loads wait for the answer.
 HOOK("row_is_aligned")
 template <int kVec>
 __device__ __forceinline__ bool row_is_aligned(const RowArgs& args) {
-  return is_aligned_for<kVec>(args.x, args.stride_m) && is_aligned_for<kVec>(args.out, args.stride_m);
+  return is_aligned_for<kVec>(args.x, args.stride_m) & is_aligned_for<kVec>(args.out, args.stride_m);
 }
 
-/// What the elements (m, n) .. (m, n + VEC - 1) need, as it lies in gmem.
+/// What the elements (m, n) .. (m, n + VEC - 1) need of their row, as it lies in gmem.
 HOOK("row_reads") struct RowReads {
   ElementWords<Accumulator, Config::VEC> x;
 };
+
+/// What they need of tensors that are the same for every row.
+HOOK("row_columns") struct RowColumns {};
 
 /// Loads it for the first `count` elements. kIsWhole: count is VEC and row_is_aligned<VEC>().
 HOOK("row_read")
 template <bool kIsWhole>
 __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long long n, int count, RowReads& reads) {
-  load_elements<Config::VEC, kIsWhole>(args.x + m * args.stride_m + n, 1, count, reads.x);
+  load_row_elements<kIsWhole>(args.x + m * args.stride_m + n, 1, count, reads.x);
 }
+
+HOOK("row_read_columns")
+template <bool kIsWhole>
+__device__ __forceinline__ void row_read_columns(const RowArgs& args, long long n, int count, RowColumns& columns) {}
 
 /// The finished reductions of a row.
 HOOK("row_results") struct RowResults {
@@ -58,7 +138,8 @@ __device__ __forceinline__ void row_identity(Accumulator (&partial)[Config::REDU
 HOOK("row_accumulate")
 template <int kPhase, bool kIsWhole>
 __device__ __forceinline__ void row_accumulate(const RowArgs& args, long long m, long long n, const RowReads& reads,
-                                               const RowResults& results, int count, Accumulator (&partial)[Config::REDUCTIONS]) {
+                                               const RowColumns& columns, const RowResults& results, int count,
+                                               Accumulator (&partial)[Config::REDUCTIONS]) {
 #pragma unroll
   for (int i = 0; i < Config::VEC; ++i) {
     if (!kIsWhole && i >= count) {
@@ -84,8 +165,8 @@ __device__ __forceinline__ void row_finish(const Accumulator (&partial)[Config::
 /// Outputs of `count` elements.
 HOOK("row_store")
 template <bool kIsWhole>
-__device__ __forceinline__ void row_store(const RowArgs& args, long long m, long long n, const RowReads& reads, const RowResults& results,
-                                          int count) {
+__device__ __forceinline__ void row_store(const RowArgs& args, long long m, long long n, const RowReads& reads, const RowColumns& columns,
+                                          const RowResults& results, int count) {
   ElementWords<Accumulator, Config::VEC> values;
 #pragma unroll
   for (int i = 0; i < Config::VEC; ++i) {
@@ -94,7 +175,7 @@ __device__ __forceinline__ void row_store(const RowArgs& args, long long m, long
     }
     values.elements[i] = to_accumulator<Accumulator>(reads.x.elements[i]) / results.sum;
   }
-  store_elements<Config::VEC, kIsWhole>(args.out + m * args.stride_m + n, 1, count, values);
+  store_row_elements<kIsWhole>(args.out + m * args.stride_m + n, 1, count, values);
 }
 
 /// Outputs that have one element a row.

@@ -53,3 +53,23 @@ __device__ __forceinline__ void ld_global_movable_v2_b32(const void* gmem, unsig
 __device__ __forceinline__ void ld_global_movable_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
   asm("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w0), "=r"(w1), "=r"(w2), "=r"(w3) : "l"(gmem));
 }
+
+/// Accesses to what is used once: L2 gives such lines up first.
+__device__ __forceinline__ void ld_global_cs_b32(const void* gmem, unsigned& w0) {
+  asm volatile("ld.global.cs.b32 %0, [%1];" : "=r"(w0) : "l"(gmem));
+}
+__device__ __forceinline__ void ld_global_cs_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2];" : "=r"(w0), "=r"(w1) : "l"(gmem));
+}
+__device__ __forceinline__ void ld_global_cs_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2, unsigned& w3) {
+  asm volatile("ld.global.cs.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w0), "=r"(w1), "=r"(w2), "=r"(w3) : "l"(gmem));
+}
+__device__ __forceinline__ void st_global_cs_b32(void* gmem, unsigned w0) {
+  asm volatile("st.global.cs.b32 [%0], %1;" ::"l"(gmem), "r"(w0) : "memory");
+}
+__device__ __forceinline__ void st_global_cs_v2_b32(void* gmem, unsigned w0, unsigned w1) {
+  asm volatile("st.global.cs.v2.b32 [%0], {%1, %2};" ::"l"(gmem), "r"(w0), "r"(w1) : "memory");
+}
+__device__ __forceinline__ void st_global_cs_v4_b32(void* gmem, unsigned w0, unsigned w1, unsigned w2, unsigned w3) {
+  asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "r"(w0), "r"(w1), "r"(w2), "r"(w3) : "memory");
+}

@@ -130,7 +130,7 @@ std::vector<GoldenCase> golden_cases() {
   cases.push_back({"gemm_sm90_tma_wgmma", matmul_bias_relu(), {{"BLOCK_M", 256}, {"CLUSTER_N", 2}, {"IS_STAGED", 1}}, Arch::kSm90a});
   cases.push_back(
       {"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
-  cases.push_back({"row_sm80", softmax_and_scale(), {{"THREADS", 64}}});
+  cases.push_back({"row_sm80", softmax_and_scale(), {{"THREADS", 64}, {"CTAS_PER_SM", 2}}});
   cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 2}}});
   return cases;
 }

@@ -47,7 +47,7 @@ def allowed_folders(folder):
     if folder == "simulator":
         return {"simulator", "generator/base"}
     if folder == "templates":
-        return {"templates", "parts", "ptx", "gemm", "generator/base"}
+        return {"templates", "parts", "ptx", "gemm", "rows", "generator/base"}
     if folder == "tuner":
         return {"tuner", "db", "simulator", "templates"} | {"generator/" + name for name in GENERATOR}
     return None

@@ -180,10 +180,10 @@ TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by 
   Builder builder("op");
   builder.dims({"M", "N"}).index("m", "M").index("n", "N").index("j", "N");
   builder.tensor("x", DType::kBF16, {"M", "N"}).tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
-  builder.tensor("peak", DType::kF32, {"M"}, TensorRole::kOut);
+  builder.tensor("w", DType::kBF16, {"N"}).tensor("peak", DType::kF32, {"M"}, TensorRole::kOut);
   const auto x = [](const std::string& column) { return read("x", Names{"m", column}); };
   const ExprRef peak = reduce(ReduceOp::kMax, {"j"}, x("j"));
-  builder.statement("out", {"m", "n"}, x("n") * reduce(ReduceOp::kSum, {"j"}, x("j") * peak), true);
+  builder.statement("out", {"m", "n"}, x("n") * reduce(ReduceOp::kSum, {"j"}, x("j") * peak) + read("w", Names{"n"}), true);
   builder.statement("peak", {"m"}, peak, true);
   const auto groups = plan_groups(builder.program);
   REQUIRE(groups);
@@ -194,8 +194,9 @@ TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by 
   const auto lowered = lower_row(matches.front(), builder.program);
   REQUIRE(lowered);
   CHECK(lowered->hooks.at("row_reads") == "{\n  ElementWords<BFloat16, Config::VEC> x;\n}");
-  CHECK(lowered->hooks.at("row_read") ==
-        "{\n  load_elements<Config::VEC, kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);\n}");
+  CHECK(lowered->hooks.at("row_read") == "{\n  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);\n}");
+  CHECK(lowered->hooks.at("row_columns") == "{\n  ElementWords<BFloat16, Config::VEC> w;\n}");
+  CHECK(lowered->hooks.at("row_read_columns") == "{\n  load_elements<Config::VEC, kIsWhole>(args.w + n, 1, count, columns.w);\n}");
   CHECK(lowered->hooks.at("row_results") == "{\n  float row_max;\n  float row_sum;\n}");
   CHECK_THAT(lowered->hooks.at("row_identity"),
              contains_text("if constexpr (kPhase == 0) {\n  partial[0] = -__int_as_float(0x7f800000);\n}") &&
@@ -210,7 +211,8 @@ TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by 
   CHECK_THAT(lowered->hooks.at("row_store"), contains_text("from_accumulator<BFloat16>(") && !contains_text("peak"));
   CHECK(lowered->hooks.at("row_store_once") == "{\n  *(args.peak + m) = from_accumulator<float>(results.row_max);\n}");
   CHECK(lowered->hooks.at("row_is_aligned") ==
-        "{\n  return is_aligned_for<kVec>(args.x, args.x_stride_m) && is_aligned_for<kVec>(args.out, args.out_stride_m);\n}");
+        "{\n  return is_aligned_for<kVec>(args.x, args.x_stride_m) & is_aligned_for<kVec>(args.w, 0) & is_aligned_for<kVec>(args.out, "
+        "args.out_stride_m);\n}");
 }
 
 TEST_CASE("several outputs are all computed before the first is stored") {

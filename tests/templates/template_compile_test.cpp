@@ -74,11 +74,14 @@ TEST_CASE("gemm_sm90_tma_wgmma compiles without spills: schedules, transposition
   }
 }
 
-TEST_CASE("row_sm80 compiles without spills: short and long rows, clusters, streams, no reduction, doubles", "[templates]") {
+TEST_CASE("row_sm80 compiles without spills: short and long rows, clusters, streams, persistent CTAs, no reduction, doubles",
+          "[templates]") {
   check_no_spills("row_sm80", {"THREADS=8", "ROWS=16"}, "sm_80");
   check_no_spills("row_sm80", {"THREADS=1024", "ITEMS=8"}, "sm_80");
   check_no_spills("row_sm80", {"THREADS=512", "ITEMS=16", "CLUSTER=8"}, "sm_90");
   check_no_spills("row_sm80", {"IS_STREAMED=true"}, "sm_80");
+  check_no_spills("row_sm80", {"CTAS_PER_SM=4", "VEC=8"}, "sm_80");
+  check_no_spills("row_sm80", {"CTAS_PER_SM=2", "PHASES=0", "HAS_HINTS=true"}, "sm_80");
   check_no_spills("row_sm80", {"PHASES=0", "VEC=8"}, "sm_80");
   check_no_spills("row_sm80", {"PHASES=3", "REDUCTIONS=2", "Accumulator=double"}, "sm_90");
 }

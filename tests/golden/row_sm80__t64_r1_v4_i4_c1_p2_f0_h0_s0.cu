@@ -4,7 +4,8 @@
 //   out[m,n] = softmax[n](x[m,n])
 //   peak[m] = max[j](softmax[j](x[m,j]))
 //
-// Config: THREADS = 64, ROWS = 1, VEC = 4, ITEMS = 4, CLUSTER = 1, IS_STREAMED = 0
+// Config: THREADS = 64, ROWS = 1, VEC = 4, ITEMS = 4, CLUSTER = 1, CTAS_PER_SM = 2, COLUMNS_FIRST = 0,
+// HAS_HINTS = 0, IS_STREAMED = 0
 
 /// f32 -> bf16 bits, round to nearest even. sm_80 and up.
 __device__ __forceinline__ unsigned short cvt_rn_bf16_f32(float value) {
@@ -43,18 +44,22 @@ __device__ __forceinline__ T from_accumulator(Acc value) {
 struct Config {
   using Accumulator = float;
   static constexpr int PHASES = 3;
-  static constexpr int REDUCTIONS = 1;  ///< of one phase, at most
-  static constexpr int THREADS = 64;    ///< threads of a CTA that share a row
-  static constexpr int ROWS = 1;        ///< rows of a CTA
-  static constexpr int VEC = 4;         ///< neighbouring elements of a thread
-  static constexpr int ITEMS = 4;       ///< vectors of a thread
-  static constexpr int CLUSTER = 1;     ///< CTAs that share a row
+  static constexpr int REDUCTIONS = 1;   ///< of one phase, at most
+  static constexpr int THREADS = 64;     ///< threads of a CTA that share a row
+  static constexpr int ROWS = 1;         ///< rows of a CTA
+  static constexpr int VEC = 4;          ///< neighbouring elements of a thread
+  static constexpr int ITEMS = 4;        ///< vectors of a thread
+  static constexpr int CLUSTER = 1;      ///< CTAs that share a row
+  static constexpr int CTAS_PER_SM = 2;  ///< persistent CTAs; 0: each has its own rows alone
 
   static constexpr int kThreads = THREADS * ROWS;
   static constexpr int kWarpsPerRow = THREADS < 32 ? 1 : THREADS / 32;
   static constexpr int kColumns = THREADS * VEC * ITEMS;  ///< that a CTA's threads hold of a row
 };
 
+__device__ __forceinline__ void ld_global_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w0), "=r"(w1) : "l"(gmem) : "memory");
+}
 __device__ __forceinline__ void st_global_v2_b32(void* gmem, unsigned w0, unsigned w1) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(gmem), "r"(w0), "r"(w1) : "memory");
 }
@@ -74,6 +79,11 @@ union ElementWords {
 /// whole words.
 __host__ __device__ constexpr int wide_access_bytes(int vec, int element_bytes) {
   return vec * element_bytes % 16 == 0 ? 16 : vec * element_bytes == 8 ? 8 : vec * element_bytes == 4 ? 4 : 0;
+}
+
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void load_words(const void* pointer, unsigned (&words)[kWords]) {
+  ld_global_v2_b32(pointer, words[0], words[1]);
 }
 
 template <int kAccessBytes, int kWords>
@@ -137,6 +147,45 @@ __device__ __forceinline__ void store_elements(T* pointer, long long stride, int
 
 using Accumulator = Config::Accumulator;
 
+/// With HAS_HINTS L2 gives the lines up first.
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void load_row_words(const void* pointer, unsigned (&words)[kWords]) {
+  load_words<kAccessBytes>(pointer, words);
+}
+
+template <int kAccessBytes, int kWords>
+__device__ __forceinline__ void store_row_words(void* pointer, const unsigned (&words)[kWords]) {
+  store_words<kAccessBytes>(pointer, words);
+}
+
+/// As load_elements, of a row's own elements. The loads are issued where they stand: a row is loaded before
+/// another one is reduced.
+template <bool kIsWhole, typename T>
+__device__ __forceinline__ void load_row_elements(const T* pointer, long long stride, int count,
+                                                  ElementWords<T, Config::VEC>& values) {
+  constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
+  if constexpr (kIsWhole && kAccessBytes >= 4) {
+    if (stride == 1) {
+      load_row_words<kAccessBytes>(pointer, values.words);
+      return;
+    }
+  }
+  load_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
+}
+
+template <bool kIsWhole, typename T>
+__device__ __forceinline__ void store_row_elements(T* pointer, long long stride, int count,
+                                                   const ElementWords<T, Config::VEC>& values) {
+  constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
+  if constexpr (kIsWhole && kAccessBytes >= 4) {
+    if (stride == 1) {
+      store_row_words<kAccessBytes>(pointer, values.words);
+      return;
+    }
+  }
+  store_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
+}
+
 /// Kernel parameter `problem`.
 struct RowProblem {
   long long extent_m;  ///< rows
@@ -144,7 +193,11 @@ struct RowProblem {
 };
 
 /// The larger one; NaN when either is NaN.
-__device__ __forceinline__ float maximum(float a, float b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 
 /// Kernel parameter `row`: pointers and strides (elements) of the tensors that are read and written, and the
 /// op's scalars.
@@ -157,23 +210,30 @@ struct RowArgs {
 };
 
 /// Whether kVec elements of every contiguous tensor are aligned to their whole, wherever a row's n is a
-/// multiple of kVec.
+/// multiple of kVec. All are looked at without a branch: a row's loads wait for the answer.
 template <int kVec>
 __device__ __forceinline__ bool row_is_aligned(const RowArgs& args) {
-  return is_aligned_for<kVec>(args.x, args.x_stride_m) && is_aligned_for<kVec>(args.out, args.out_stride_m);
+  return is_aligned_for<kVec>(args.x, args.x_stride_m) & is_aligned_for<kVec>(args.out, args.out_stride_m);
 }
 
-/// What the elements (m, n) .. (m, n + VEC - 1) need, as it lies in gmem.
+/// What the elements (m, n) .. (m, n + VEC - 1) need of their row, as it lies in gmem.
 struct RowReads {
   ElementWords<BFloat16, Config::VEC> x;
 };
+
+/// What they need of tensors that are the same for every row.
+struct RowColumns {};
 
 /// Loads it for the first `count` elements. kIsWhole: count is VEC and row_is_aligned<VEC>().
 template <bool kIsWhole>
 __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long long n, int count,
                                          RowReads& reads) {
-  load_elements<Config::VEC, kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);
+  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);
 }
+
+template <bool kIsWhole>
+__device__ __forceinline__ void row_read_columns(const RowArgs& args, long long n, int count,
+                                                 RowColumns& columns) {}
 
 /// The finished reductions of a row.
 struct RowResults {
@@ -197,7 +257,8 @@ __device__ __forceinline__ void row_identity(Accumulator (&partial)[Config::REDU
 /// Takes `count` elements into the phase's reductions.
 template <int kPhase, bool kIsWhole>
 __device__ __forceinline__ void row_accumulate(const RowArgs& args, long long m, long long n,
-                                               const RowReads& reads, const RowResults& results, int count,
+                                               const RowReads& reads, const RowColumns& columns,
+                                               const RowResults& results, int count,
                                                Accumulator (&partial)[Config::REDUCTIONS]) {
   if constexpr (kPhase == 0) {
 #pragma unroll
@@ -258,7 +319,8 @@ __device__ __forceinline__ void row_finish(const Accumulator (&partial)[Config::
 /// Outputs of `count` elements.
 template <bool kIsWhole>
 __device__ __forceinline__ void row_store(const RowArgs& args, long long m, long long n,
-                                          const RowReads& reads, const RowResults& results, int count) {
+                                          const RowReads& reads, const RowColumns& columns,
+                                          const RowResults& results, int count) {
   const float uniform = results.row_max == -__int_as_float(0x7f800000) ? 0.0f : results.row_max;
   const float uniform_2 = results.row_sum == 0.0f ? 0.0f : 1.0f / results.row_sum;
   ElementWords<BFloat16, Config::VEC> out_values;
@@ -271,21 +333,12 @@ __device__ __forceinline__ void row_store(const RowArgs& args, long long m, long
     const float value_2 = value * uniform_2;
     out_values.elements[i] = from_accumulator<BFloat16>(value_2);
   }
-  store_elements<Config::VEC, kIsWhole>(args.out + m * args.out_stride_m + n, 1, count, out_values);
+  store_row_elements<kIsWhole>(args.out + m * args.out_stride_m + n, 1, count, out_values);
 }
 
 /// Outputs that have one element a row.
 __device__ __forceinline__ void row_store_once(const RowArgs& args, long long m, const RowResults& results) {
   *(args.peak + m) = from_accumulator<float>(results.row_max_2);
-}
-
-// ---- Launch -------------------------------------------------------------------------------------
-
-/// CTAs side by side along a row: of a cluster, or parts of a row that is not reduced.
-__host__ __device__ constexpr long long ctas_per_row(long long extent_n) {
-  return Config::PHASES > 0             ? Config::CLUSTER
-         : extent_n <= Config::kColumns ? 1
-                                        : (extent_n + Config::kColumns - 1) / Config::kColumns;
 }
 
 // ---- The columns of a thread --------------------------------------------------------------------
@@ -298,61 +351,89 @@ struct Place {
   long long m;
   long long first_n;
   int thread;   ///< of those that share the row
+  int row;      ///< of those of the CTA
   bool is_row;  ///< the row exists
 
   __device__ __forceinline__ long long n(int item) const { return first_n + item * kStep; }
 };
 
-/// How many of the VEC elements from n on exist. kIsWhole: all or none.
-template <bool kIsWhole>
-__device__ __forceinline__ int count_at(long long n, long long extent_n) {
+/// What the problem's sizes and addresses allow.
+enum class Fit {
+  kAny,    ///< rows may end inside a vector, tensors may lie at any address
+  kWhole,  ///< all or none of the elements of a vector exist, and lie together
+  kFull,   ///< and every vector of every row exists
+};
+
+/// How many of the VEC elements from n on exist in this thread's row.
+template <Fit kFit>
+__device__ __forceinline__ int count_at(const Place& place, long long n, long long extent_n) {
+  if constexpr (kFit == Fit::kFull) {
+    return Config::VEC;
+  }
   const long long left = extent_n - n;
-  return left <= 0 ? 0 : kIsWhole || left >= Config::VEC ? Config::VEC : static_cast<int>(left);
+  return !place.is_row || left <= 0                   ? 0
+         : kFit == Fit::kWhole || left >= Config::VEC ? Config::VEC
+                                                      : static_cast<int>(left);
 }
 
-template <bool kIsWhole>
+template <Fit kFit>
+__device__ __forceinline__ void read_columns(const RowArgs& row, const RowProblem& problem,
+                                             const Place& place, RowColumns (&columns)[Config::ITEMS]) {
+#pragma unroll
+  for (int item = 0; item < Config::ITEMS; ++item) {
+    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    if (count > 0) {
+      row_read_columns<kFit != Fit::kAny>(row, place.n(item), count, columns[item]);
+    }
+  }
+}
+
+template <Fit kFit>
 __device__ __forceinline__ void read_items(const RowArgs& row, const RowProblem& problem, const Place& place,
                                            RowReads (&reads)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kIsWhole>(place.n(item), problem.extent_n);
-    if (place.is_row && count > 0) {
-      row_read<kIsWhole>(row, place.m, place.n(item), count, reads[item]);
+    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    if (count > 0) {
+      row_read<kFit != Fit::kAny>(row, place.m, place.n(item), count, reads[item]);
     }
   }
 }
 
-template <int kPhase, bool kIsWhole>
+template <int kPhase, Fit kFit>
 __device__ __forceinline__ void accumulate_items(const RowArgs& row, const RowProblem& problem,
                                                  const Place& place, const RowReads (&reads)[Config::ITEMS],
+                                                 const RowColumns (&columns)[Config::ITEMS],
                                                  const RowResults& results,
                                                  Accumulator (&partial)[Config::REDUCTIONS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kIsWhole>(place.n(item), problem.extent_n);
-    if (place.is_row && count > 0) {
-      row_accumulate<kPhase, kIsWhole>(row, place.m, place.n(item), reads[item], results, count, partial);
+    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    if (count > 0) {
+      row_accumulate<kPhase, kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item],
+                                                results, count, partial);
     }
   }
 }
 
-template <bool kIsWhole>
+template <Fit kFit>
 __device__ __forceinline__ void store_items(const RowArgs& row, const RowProblem& problem, const Place& place,
                                             const RowReads (&reads)[Config::ITEMS],
+                                            const RowColumns (&columns)[Config::ITEMS],
                                             const RowResults& results) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kIsWhole>(place.n(item), problem.extent_n);
-    if (place.is_row && count > 0) {
-      row_store<kIsWhole>(row, place.m, place.n(item), reads[item], results, count);
+    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    if (count > 0) {
+      row_store<kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item], results, count);
     }
   }
 }
 
 // ---- Reduction over the threads of a row --------------------------------------------------------
 
-/// Results of warps and CTAs on their way to all threads of a row; two phases take turns, so that one barrier
-/// a phase is enough.
+/// Results of warps and CTAs on their way to all threads of a row; phases take turns, so that one barrier a
+/// phase is enough.
 struct Exchange {
   Accumulator of_warps[2][Config::ROWS][Config::kWarpsPerRow][Config::REDUCTIONS];
   Accumulator of_cta[2][Config::REDUCTIONS];
@@ -374,80 +455,116 @@ __device__ __forceinline__ void combine_lanes(Accumulator (&partial)[Config::RED
 
 /// All threads of a row get the reduction over the CTA's.
 template <int kPhase>
-__device__ __forceinline__ void combine_warps(Exchange& exchange, const Place& place,
+__device__ __forceinline__ void combine_warps(Exchange& exchange, int turn, const Place& place,
                                               Accumulator (&partial)[Config::REDUCTIONS]) {
   const int row = static_cast<int>(threadIdx.x) / Config::THREADS;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (lane == 0) {
 #pragma unroll
     for (int slot = 0; slot < Config::REDUCTIONS; ++slot) {
-      exchange.of_warps[kPhase % 2][row][place.thread / 32][slot] = partial[slot];
+      exchange.of_warps[turn][row][place.thread / 32][slot] = partial[slot];
     }
   }
   __syncthreads();
-  row_identity<kPhase>(partial);
-  if (lane < Config::kWarpsPerRow) {
 #pragma unroll
-    for (int slot = 0; slot < Config::REDUCTIONS; ++slot) {
-      partial[slot] = exchange.of_warps[kPhase % 2][row][lane][slot];
-    }
+  for (int slot = 0; slot < Config::REDUCTIONS; ++slot) {
+    partial[slot] = exchange.of_warps[turn][row][lane % Config::kWarpsPerRow][slot];
   }
-  combine_lanes<kPhase, 32>(partial);
+  combine_lanes<kPhase, Config::kWarpsPerRow>(partial);
 }
 
 template <int kPhase>
-__device__ __forceinline__ void combine(Exchange& exchange, const Place& place,
+__device__ __forceinline__ void combine(Exchange& exchange, int turn, const Place& place,
                                         Accumulator (&partial)[Config::REDUCTIONS]) {
   combine_lanes<kPhase, (Config::THREADS < 32 ? Config::THREADS : 32)>(partial);
-  combine_warps<kPhase>(exchange, place, partial);
+  combine_warps<kPhase>(exchange, turn, place, partial);
 }
 
 // ---- A row --------------------------------------------------------------------------------------
 
-/// Phases kPhase and later of a row in registers.
-template <int kPhase, bool kIsWhole>
+/// Phases kPhase and later of a row in registers. `turn`: half of the exchange that is free; flips with every
+/// phase.
+template <int kPhase, Fit kFit>
 __device__ __forceinline__ void reduce(const RowArgs& row, const RowProblem& problem, const Place& place,
-                                       const RowReads (&reads)[Config::ITEMS], Exchange& exchange,
-                                       RowResults& results) {
+                                       const RowReads (&reads)[Config::ITEMS],
+                                       const RowColumns (&columns)[Config::ITEMS], Exchange& exchange,
+                                       int& turn, RowResults& results) {
   if constexpr (kPhase < Config::PHASES) {
     Accumulator partial[Config::REDUCTIONS];
     row_identity<kPhase>(partial);
-    accumulate_items<kPhase, kIsWhole>(row, problem, place, reads, results, partial);
-    combine<kPhase>(exchange, place, partial);
+    accumulate_items<kPhase, kFit>(row, problem, place, reads, columns, results, partial);
+    combine<kPhase>(exchange, turn, place, partial);
+    turn ^= 1;
     row_finish<kPhase>(partial, results);
-    reduce<kPhase + 1, kIsWhole>(row, problem, place, reads, exchange, results);
+    reduce<kPhase + 1, kFit>(row, problem, place, reads, columns, exchange, turn, results);
   }
 }
 
-template <bool kIsWhole>
-__device__ __forceinline__ void make_row(const RowArgs& row, const RowProblem& problem, Place place,
-                                         Exchange& exchange) {
-  RowResults results = {};
+/// The rows of a CTA: its own, and when it is persistent each step_m-th after it.
+template <Fit kFit>
+__device__ __forceinline__ void make_rows(const RowArgs& row, const RowProblem& problem, Place place,
+                                          long long step_m, Exchange& exchange) {
   RowReads reads[Config::ITEMS];
-  read_items<kIsWhole>(row, problem, place, reads);
-  reduce<0, kIsWhole>(row, problem, place, reads, exchange, results);
-  store_items<kIsWhole>(row, problem, place, reads, results);
-  if (place.is_row && place.first_n == 0) {
-    row_store_once(row, place.m, results);
+  RowColumns columns[Config::ITEMS];
+  int turn = 0;
+  read_items<kFit>(row, problem, place, reads);
+  read_columns<kFit>(row, problem, place, columns);
+  for (long long group_m = place.m - place.row;;) {
+    RowReads ahead[Config::ITEMS];
+    Place next = place;
+    group_m += step_m;
+    next.m += step_m;
+    next.is_row = next.m < problem.extent_m;
+    if (group_m < problem.extent_m) {
+      read_items<kFit>(row, problem, next, ahead);
+    }
+    RowResults results = {};
+    reduce<0, kFit>(row, problem, place, reads, columns, exchange, turn, results);
+    store_items<kFit>(row, problem, place, reads, columns, results);
+    if (place.is_row && place.first_n == 0) {
+      row_store_once(row, place.m, results);
+    }
+    if (Config::CTAS_PER_SM == 0 || group_m >= problem.extent_m) {
+      break;
+    }
+    place = next;
+#pragma unroll
+    for (int item = 0; item < Config::ITEMS; ++item) {
+      reads[item] = ahead[item];
+    }
   }
+}
+
+template <Fit kFit>
+__device__ __forceinline__ void make(const RowArgs& row, const RowProblem& problem, const Place& place,
+                                     long long step_m, Exchange& exchange) {
+  make_rows<kFit>(row, problem, place, step_m, exchange);
 }
 
 // ---- Kernel -------------------------------------------------------------------------------------
 
-extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
-    row_sm80__t64_r1_v4_i4_c1_s0(RowProblem problem, RowArgs row) {
+extern "C" __global__ void __launch_bounds__(Config::kThreads,
+                                             Config::CTAS_PER_SM > 0 ? Config::CTAS_PER_SM : 1)
+    row_sm80__t64_r1_v4_i4_c1_p2_f0_h0_s0(RowProblem problem, RowArgs row) {
   __shared__ Exchange exchange;
-  const long long per_row = ctas_per_row(problem.extent_n);
-  const long long part = static_cast<long long>(blockIdx.x) % per_row;
+  const long long step_m =
+      static_cast<long long>(gridDim.y) * Config::ROWS;  // of persistent CTAs: their grid has no z
   Place place;
-  place.thread = static_cast<int>(threadIdx.x) % Config::THREADS;
-  place.m = static_cast<long long>(blockIdx.x) / per_row * Config::ROWS +
-            static_cast<long long>(threadIdx.x) / Config::THREADS;
-  place.first_n = part * Config::kColumns + place.thread * Config::VEC;
+  place.thread = static_cast<int>(threadIdx.x % Config::THREADS);
+  place.row = static_cast<int>(threadIdx.x / Config::THREADS);
+  place.m = (static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
+  place.first_n = blockIdx.x * static_cast<long long>(Config::kColumns) + place.thread * Config::VEC;
   place.is_row = place.m < problem.extent_m;
   if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {
-    make_row<true>(row, problem, place, exchange);
+    const bool is_full = problem.extent_n > 0 &&
+                         problem.extent_n % (Config::kColumns * Config::CLUSTER) == 0 &&
+                         problem.extent_m % Config::ROWS == 0 && gridDim.z == 1;
+    if (is_full) {
+      make<Fit::kFull>(row, problem, place, step_m, exchange);
+    } else {
+      make<Fit::kWhole>(row, problem, place, step_m, exchange);
+    }
   } else {
-    make_row<false>(row, problem, place, exchange);
+    make<Fit::kAny>(row, problem, place, step_m, exchange);
   }
 }
