@@ -57,7 +57,11 @@ struct Prediction {
 struct RankedConfig {
   Config config;
   Prediction prediction;
+  bool is_dominated = false;  ///< another legal config does as well: after all that are not, of other templates too
 };
+
+/// Whether `a` is to be tried before `b`.
+bool is_ranked_before(const RankedConfig& a, const RankedConfig& b);
 
 /// All kept configs, best first; configs that the template's estimate is_dominated marks come after all others; ties broken by the config's
 /// text, so that the order is a function of the inputs alone. Of a problem whose output is empty the first alone: all of them do nothing.

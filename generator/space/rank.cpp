@@ -72,7 +72,7 @@ class Estimates {
 /// What the model knows of one config.
 struct Numbers {
   double threads, smem_bytes, registers, stages, group_m, ctas, k_steps, flops, gmem_bytes, smem_traffic, copy_instructions,
-      workspace_bytes;
+      workspace_bytes, lifetime_clocks;
   double tile_m, tile_n, resident_ctas;
   bool is_tensor_core, is_warpgroup_mma, is_dominated;
   int math_type_bytes;
@@ -121,6 +121,7 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
   n.smem_traffic = get("smem_bytes_read_per_cta", 0) + get("smem_bytes_written_per_cta", 0);
   n.copy_instructions = get("copy_instructions_per_cta", 0);
   n.workspace_bytes = get("workspace_traffic_bytes", 0);
+  n.lifetime_clocks = get("lifetime_clocks_per_cta", 0);
   n.is_tensor_core = get("is_tensor_core", 0) != 0;
   n.is_warpgroup_mma = get("is_warpgroup_mma", 0) != 0;
   n.math_type_bytes = static_cast<int>(get("math_type_bytes", 4));
@@ -208,7 +209,10 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
   const double l2_rate = std::max(1.0, limits.l2_bytes_per_clock);
   result.l2_us = std::max(l2_total / l2_rate, busiest * n.gmem_bytes / kL2BytesPerClockOneSm) / clocks_per_us;
   result.dram_us = dram_bytes(n, p, limits, num_sms * resident) / (std::max(1.0, limits.dram_gb_per_s) * 1000);
-  const double sm_us = (full_rounds * full.total + last.total) / clocks_per_us;
+  // A template that loads, works and stores in turn says how long that takes a CTA; others take its place as it ends.
+  const double sm_clocks =
+      n.lifetime_clocks > 0 ? std::max(1.0, busiest / resident) * n.lifetime_clocks : full_rounds * full.total + last.total;
+  const double sm_us = sm_clocks / clocks_per_us;
   // Fill, k-step latency and epilogue are what the SM time has beyond its math and shared-memory bounds.
   const double fixed_us = kLaunchOverheadUs + (n.workspace_bytes > 0 ? kSplitReduceUs : 0);
   result.overhead_us = fixed_us + sm_us - std::max(result.math_us, result.smem_us);
@@ -249,6 +253,11 @@ class TextOrder {
 
 }  // namespace
 
+bool is_ranked_before(const RankedConfig& a, const RankedConfig& b) {
+  if (a.is_dominated != b.is_dominated) return b.is_dominated;
+  return a.prediction.time_us < b.prediction.time_us;
+}
+
 std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& context) {
   const Result<std::vector<std::vector<std::int64_t>>> values = tunable_values(context);
   KW_CHECK(values.has_value(), "the context is the one the space was enumerated with");
@@ -278,7 +287,7 @@ std::vector<RankedConfig> rank(const ConfigSpace& space, const SpaceContext& con
   if (is_output_empty && entries.size() > 1) entries.resize(1);
   std::vector<RankedConfig> ranked;
   ranked.reserve(entries.size());
-  for (const Entry& entry : entries) ranked.push_back({space.config_at(entry.ordinal), entry.prediction});
+  for (const Entry& entry : entries) ranked.push_back({space.config_at(entry.ordinal), entry.prediction, entry.is_dominated});
   return ranked;
 }
 

@@ -257,6 +257,15 @@ TEST_CASE("a predicted time respects the rates and dominated configs come last")
   CHECK(has_seen_dominated);
 }
 
+TEST_CASE("dominated configs come after those of other templates too") {
+  RankedConfig fast_and_dominated, slow;
+  fast_and_dominated.prediction.time_us = 1;
+  fast_and_dominated.is_dominated = true;
+  slow.prediction.time_us = 2;
+  CHECK(is_ranked_before(slow, fast_and_dominated));
+  CHECK_FALSE(is_ranked_before(fast_and_dominated, slow));
+}
+
 TEST_CASE("configs that the model cannot tell apart are ordered by their text") {
   TemplateInfo info = modelled_template();
   info.tunables.push_back({"EXTRA", "e", {3, 1, 2}, 1, ""});

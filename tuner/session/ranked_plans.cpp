@@ -53,7 +53,7 @@ Result<RankedStep> rank_step(const generator::Program& program, const generator:
     return fail(Stage::kPlan, Code::kNotSupported,
                 fmt::format("{}: no template makes this step on {}:{}", program.name, to_text(services.arch()), reasons));
   }
-  kw::stable_sort(all, [](const StepChoice& a, const StepChoice& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; });
+  kw::stable_sort(all, [](const StepChoice& a, const StepChoice& b) { return is_ranked_before(a.ranked, b.ranked); });
   std::set<std::tuple<std::size_t, double, double>> kinds;
   for (StepChoice& choice : all) {
     const generator::Prediction& prediction = choice.ranked.prediction;

@@ -179,8 +179,7 @@ Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, c
     return fail(Stage::kPlan, Code::kNotSupported,
                 fmt::format("{}: no template makes this op on {}:{}", spec.program->name, to_text(services.arch()), reasons));
   }
-  kw::stable_sort(result.ranked,
-                  [](const RankedVariant& a, const RankedVariant& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; });
+  kw::stable_sort(result.ranked, [](const RankedVariant& a, const RankedVariant& b) { return is_ranked_before(a.ranked, b.ranked); });
   if (result.ranked.empty()) {
     std::string reasons;
     for (const db::RefusalSummary& refusal : result.refusals)
