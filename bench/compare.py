@@ -137,16 +137,18 @@ class Timer:
                 functions[index % len(functions)]()
         return graph, launches
 
-    def round_us(self, graph, launches, milliseconds):
-        total_ms, replays = 0.0, 0
-        while total_ms < milliseconds:
-            self.start.record()
+    def replays_ms(self, graph, replays):
+        """Of one replay, of several in a row: only the first shows what launching a graph costs."""
+        self.start.record()
+        for _ in range(replays):
             graph.replay()
-            self.stop.record()
-            self.stop.synchronize()
-            total_ms += self.start.elapsed_time(self.stop)
-            replays += 1
-        return total_ms / (replays * launches) * 1e3
+        self.stop.record()
+        self.stop.synchronize()
+        return self.start.elapsed_time(self.stop) / replays
+
+    def round_us(self, graph, launches, milliseconds):
+        replays = max(1, math.ceil(milliseconds / max(self.replays_ms(graph, 1), 1e-3)))
+        return self.replays_ms(graph, replays) / launches * 1e3
 
     def alternate(self, sides, rounds):
         """name -> times of the rounds in us, the first dropped: every side in turn in every round."""
