@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -53,11 +54,19 @@ ExprRef without_widening(const ExprRef& expr, DType accumulate) {
   return expr->kind == Kind::kCast && expr->dtype == accumulate && expr->operands[0]->kind == Kind::kRead ? expr->operands[0] : expr;
 }
 
-bool read_contraction(const ExprRef& reduction, const Program& program, Contraction& result, std::string& why_not) {
-  result.reduced = reduction->indices;
+/// `free`: the output's indices. A bound index of the same name is another one: it gets a mark (n -> n').
+bool read_contraction(const ExprRef& reduction, const std::vector<std::string>& free, const Program& program, Contraction& result,
+                      std::string& why_not) {
+  std::map<std::string, ExprRef> marked;
+  for (std::string index : reduction->indices) {
+    const std::string old = index;
+    while (has(free, index) || (index != old && has(reduction->indices, index))) index += "'";
+    if (index != old) marked[old] = make_index(index);
+    result.reduced.push_back(index);
+  }
   const std::set<std::string> reduced(result.reduced.begin(), result.reduced.end());
   std::vector<ExprRef> operands;
-  for (const Factor& factor : product_factors(reduction->operands[0])) {
+  for (const Factor& factor : product_factors(substitute_indices(reduction->operands[0], marked))) {
     if (!depends_on(factor.expr, reduced)) {
       result.scales.push_back(factor);
       continue;
@@ -182,10 +191,11 @@ class Matcher {
 
   bool prepare(std::string& why_not) {
     if (group_.contractions.size() != 1) return fails(why_not, group_.why_no_contraction);
-    if (!find_roles(pattern_, roles_, why_not) || !read_contraction(group_.contractions[0], program_, contraction_, why_not)) return false;
     const auto with_contraction = std::find_if(group_.outputs.begin(), group_.outputs.end(),
                                                [](const FusionGroup::Output& output) { return contains_reduction(output.value); });
     free_ = with_contraction->indices;
+    if (!find_roles(pattern_, roles_, why_not) || !read_contraction(group_.contractions[0], free_, program_, contraction_, why_not))
+      return false;
     const std::set<std::string> wanted(free_.begin(), free_.end());
     for (const FusionGroup::Output& output : group_.outputs) {
       if (std::set<std::string>(output.indices.begin(), output.indices.end()) != wanted) {

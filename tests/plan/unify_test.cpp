@@ -121,6 +121,22 @@ TEST_CASE("a matrix times a vector has one column") {
   CHECK(text(matches[0].extents.at("m")) == "1");
 }
 
+// Its n was taken for the output's, that is for a batch over which the sum was shifted: reads beyond the tensor.
+TEST_CASE("a bound index of the output's name is another index") {
+  Builder builder("op");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N");
+  builder.tensor("x", DType::kF32, {"N"}).tensor("w", DType::kF32, {"M", "N"}).tensor("out", DType::kF32, {"M", "N"}, TensorRole::kOut);
+  const ExprRef product = reduce(ReduceOp::kSum, {"n"}, read("x", Names{"n"}) * read("w", Names{"m", "n"}));
+  builder.statement("out", {"m", "n"}, read("w", Names{"m", "n"}) + product * read("x", Names{"n"}), true);
+  std::string reason;
+  CHECK(match(builder.program, &reason).empty());
+  CHECK(reason == "index n is in no operand: an output that repeats the contraction is not made yet");
+  builder.tensor("y", DType::kF32, {"N", "N"});
+  builder.program.statements.clear();
+  builder.statement("out", {"m", "n"}, reduce(ReduceOp::kSum, {"n"}, read("w", Names{"m", "n"}) * read("y", Names{"n", "n"})), true);
+  CHECK(match(builder.program).empty());
+}
+
 TEST_CASE("a tensor may be both operands") {
   const auto matches = match(contraction({"i", "j"}, {"k"}, {"i", "k"}, {"j", "k"}));
   Program program = contraction({"m", "n"}, {"k"}, {"m", "k"}, {"n", "k"});
