@@ -69,7 +69,9 @@ bool ProblemTuner::must_stop() const {
   if (elapsed_seconds() > options_.search.budget_seconds) {
     const bool has_good = std::any_of(candidates_.begin(), candidates_.end(),
                                       [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us >= 0; });
-    if (has_good || num_tried_ >= kMinTries) stop(fmt::format("the budget of {:g} s is used up", options_.search.budget_seconds));
+    // A run that is to go on where an earlier one stopped tries one of its own.
+    if ((has_good && num_tried_ > 0) || num_tried_ >= kMinTries)
+      stop(fmt::format("the budget of {:g} s is used up", options_.search.budget_seconds));
   }
   return is_stopped_;
 }
