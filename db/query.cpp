@@ -92,13 +92,11 @@ std::string best_of_classes_sql(const std::string& view) {
       kCandidateColumns, view, kCandidateKeys);
 }
 
-/// The winners of one problem, by its number, which reaches the tables under the view (a subquery in its place would rank all of the op
-/// first).
+/// The winners of one problem by one protocol. Both by their numbers, which reach the tables under the view before anything is ranked (a
+/// name or a subquery in their place would rank all of the op first): a problem has many more trials of early rungs than of its last.
 std::string winners_sql() {
-  return fmt::format(
-      "SELECT {} FROM ranked_trial AS k {} WHERE k.op_id = ?1 AND (?2 = '' OR c.name = ?2) AND k.problem_id = ?3 AND "
-      "k.place = 1",
-      kCandidateColumns, kCandidateKeys);
+  return fmt::format("SELECT {} FROM ranked_trial AS k {} WHERE k.op_id = ?1 AND k.problem_id = ?2 AND k.protocol_id = ?3 AND k.place = 1",
+                     kCandidateColumns, kCandidateKeys);
 }
 
 }  // namespace
@@ -175,7 +173,14 @@ Result<std::vector<QueryCandidate>> find_candidates(Connection& connection, cons
     KW_TRY(const auto problem_id,
            connection.integer("SELECT problem_id FROM problem WHERE op_id = ? AND dims_text = ?", op_id, request.dims_text));
     if (!problem_id) return std::vector<QueryCandidate>();
-    KW_TRY_VOID(connection.each(winners_sql(), collect_rows(false), op_id, request.protocol_name, *problem_id));
+    std::vector<std::int64_t> protocol_ids;
+    const auto collect_protocol = [&protocol_ids](const Statement& row) {
+      protocol_ids.push_back(row.integer(0));
+      return Status();
+    };
+    KW_TRY_VOID(connection.each("SELECT protocol_id FROM protocol WHERE ?1 = '' OR name = ?1", collect_protocol, request.protocol_name));
+    for (const std::int64_t protocol_id : protocol_ids)
+      KW_TRY_VOID(connection.each(winners_sql(), collect_rows(false), op_id, *problem_id, protocol_id));
   } else {
     for (const bool is_prediction : {false, true}) {
       KW_TRY_VOID(connection.each(best_of_classes_sql(is_prediction ? "ranked_prediction" : "ranked_trial"), collect_rows(is_prediction),

@@ -198,6 +198,12 @@ TEST_CASE("a query of the winners reads one row of the problem and no other prob
   QueryRequest request = request_like(make_record(1));
   request.only_winners = true;
   CHECK(configs_of(database->candidates(request)) == std::vector<std::string>{"BLOCK_M=2"});
+  TrialRecord early = make_record(4, 9);
+  early.key.protocol.name = "v1-cold-early";
+  record_or_throw(*database, early);
+  CHECK(configs_of(database->candidates(request)) == std::vector<std::string>{"BLOCK_M=2", "BLOCK_M=4"});
+  request.protocol_name = "v1-cold-early";
+  CHECK(configs_of(database->candidates(request)) == std::vector<std::string>{"BLOCK_M=4"});
   request.dims_text = "K=1,M=1,N=1";
   CHECK(database->candidates(request)->empty());
 }
