@@ -36,11 +36,18 @@ import kernelwright_library
 ROUND_MS, WARMUP_MS, GRAPH_MS, L2_FACTOR = 50.0, 150.0, 2.0, 2.2
 UNIT_ROUNDOFF = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
 ITEM_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
-KINDS = ("gemm", "attn", "decode", "rows")
+KINDS = ("gemm", "attn", "decode", "rows", "plans")
 # The op of each kind and type in the database; --op changes it. Those of rows are called like the case's op: rmsnorm_bf16 (bench/ops).
 OPS = {"gemm/f16": "matmul_bias_relu", "gemm/bf16": "matmul_bf16"}
-PEERS = {"gemm": ("cublas", "cublaslt", "inductor_max"), "rows": ("eager", "inductor", "inductor_max")}
-DEFAULT_PEERS = {"gemm": ("cublas", "cublaslt"), "rows": ("eager", "inductor")}
+PEERS = {"gemm": ("cublas", "cublaslt", "inductor_max"), "rows": ("eager", "inductor", "inductor_max"),
+         "plans": ("eager", "inductor", "inductor_max")}
+DEFAULT_PEERS = {"gemm": ("cublas", "cublaslt"), "rows": ("eager", "inductor"), "plans": ("eager", "inductor")}
+# All tensors of the ops that are plans of several kernels (examples/), outputs too.
+PLAN_SHAPES = {
+    "swiglu_mlp": lambda case: {"x": (case["M"], case["D"]), "gate": (case["F"], case["D"]), "up": (case["F"], case["D"]),
+                                "down": (case["D"], case["F"]), "out": (case["M"], case["D"])},
+    "linear_residual_rmsnorm": lambda case: {"x": (case["M"], case["K"]), "w": (case["D"], case["K"]), "residual": (case["M"], case["D"]),
+                                             "scale": (case["D"],), "stream": (case["M"], case["D"]), "out": (case["M"], case["D"])}}
 # Tensors of M x N elements that a rows op reads and writes.
 ROW_PASSES = {"rmsnorm": 2, "layernorm": 2, "softmax": 2, "add_rmsnorm": 4, "swiglu": 3, "bias_gelu": 2}
 
@@ -61,12 +68,16 @@ def bytes_of(kind, case):
     """Compulsory traffic: each large tensor once."""
     if kind == "rows":
         return ROW_PASSES[case["op"]] * case["M"] * case["N"] * ITEM_BYTES[case["dtype"]]
+    if kind == "plans":
+        return sum(math.prod(shape) for shape in PLAN_SHAPES[case["op"]](case).values()) * ITEM_BYTES[case["dtype"]]
     m, n, k = case["M"], case["N"], case["K"]
     return (m * k + n * k + m * n) * ITEM_BYTES[case["dtype"]]
 
 
 def flops_of(kind, case):
     """Of the matrix products; rows have none."""
+    if kind == "plans":
+        return 2 * case["M"] * case["D"] * (3 * case["F"] if case["op"] == "swiglu_mlp" else case["K"])
     return 2 * case["M"] * case["N"] * case["K"] if kind == "gemm" else 0
 
 
@@ -80,6 +91,8 @@ def op_of(kind, case, args):
     """The name of the case's op in the database; None when none is known."""
     if kind == "rows":
         return args.ops.get(f"rows/{case['op']}/{case['dtype']}", f"{case['op']}_{case['dtype']}")
+    if kind == "plans":
+        return args.ops.get(f"plans/{case['op']}", case["op"])
     return args.ops.get(f"{kind}/{case['dtype']}")
 
 
@@ -297,7 +310,47 @@ class RowCase(Case):
         return lambda one: formula(*one.values())
 
 
-CASES = {"gemm": GemmCase, "rows": RowCase}
+class PlanCase(Case):
+    """Ops of several kernels; peers are captured into one graph as ours are."""
+
+    def __init__(self, torch, library, case, op):
+        dims = {name: case[name] for name in ("M", "D", "F", "K") if name in case}
+        super().__init__(torch, library, "plans", case, op, dims)
+        shapes = PLAN_SHAPES[case["op"]](case)
+        self.inputs = [{name: self.normal(*shape) for name, shape in shapes.items() if name not in ("stream", "out")}
+                       for _ in range(self.num_sets)]
+        self.outputs = {name: self.poisoned(*shapes[name]) for name in ("stream", "out") if name in shapes}
+
+    def formula(self):
+        """The op in PyTorch's words: tensors in the order of the inputs -> the outputs in the order of ours."""
+        functional = self.torch.nn.functional
+        if self.case["op"] == "swiglu_mlp":
+            return lambda x, gate, up, down: (functional.silu(x @ gate.t()) * (x @ up.t())) @ down.t()
+
+        def linear_residual_rmsnorm(x, w, residual, scale):
+            stream = x @ w.t() + residual
+            return stream, functional.rms_norm(stream, (self.case["D"],), scale, 1e-6)
+        return linear_residual_rmsnorm
+
+    def reference(self, tensors):
+        doubles = {name: tensor.double() for name, tensor in tensors.items()}
+        if self.case["op"] == "swiglu_mlp":
+            return {"out": self.formula()(*doubles.values())}
+        stream = doubles["x"] @ doubles["w"].t() + doubles["residual"]
+        return {"stream": stream, "out": self.torch.nn.functional.rms_norm(stream, (self.case["D"],), doubles["scale"], 1e-6)}
+
+    def error_bound(self):
+        """Of rounding the result and one intermediate to 16 bits; sums of products in f32."""
+        return 2 * UNIT_ROUNDOFF[self.case["dtype"]]
+
+    def peer_call(self, name):
+        formula = self.formula()
+        if name != "eager":
+            formula = self.torch.compile(formula, mode="max-autotune-no-cudagraphs" if name == "inductor_max" else None, dynamic=False)
+        return lambda one: formula(*one.values())
+
+
+CASES = {"gemm": GemmCase, "rows": RowCase, "plans": PlanCase}
 
 
 def compare_case(torch, timer, library, kind, case, args):

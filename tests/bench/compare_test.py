@@ -54,6 +54,14 @@ class Numbers(unittest.TestCase):
         thin = {"M": 1, "N": 4096, "K": 4096, "dtype": "bf16"}
         self.assertAlmostEqual(compare.bound_us("gemm", thin, args), 2 * (4096 * 4096 + 2 * 4096) / 4e6)
 
+    def test_the_work_of_a_plan_counts_no_intermediate(self):
+        mlp = {"op": "swiglu_mlp", "M": 2, "D": 3, "F": 5, "dtype": "bf16"}
+        self.assertEqual(compare.bytes_of("plans", mlp), 2 * (2 * 3 + 3 * 5 * 3 + 2 * 3))
+        self.assertEqual(compare.flops_of("plans", mlp), 3 * 2 * 2 * 3 * 5)
+        norm = {"op": "linear_residual_rmsnorm", "M": 2, "D": 3, "K": 5, "dtype": "bf16"}
+        self.assertEqual(compare.bytes_of("plans", norm), 2 * (2 * 5 + 3 * 5 + 3 + 3 * 2 * 3))
+        self.assertEqual(compare.flops_of("plans", norm), 2 * 2 * 3 * 5)
+
     def test_the_summary_names_losers_only_when_the_whole_interval_is_below_one(self):
         rows = [{"case": "won", "ratio_peer_over_ours": {"cublas": [1.5, 1.4, 1.6], "cublaslt": [1.2, 1.1, 1.3]}},
                 {"case": "open", "ratio_peer_over_ours": {"cublas": [0.99, 0.97, 1.01]}},
