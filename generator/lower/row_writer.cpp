@@ -9,7 +9,7 @@
 
 #include "generator/lower/lower.h"
 #include "generator/lower/value_writer.h"
-#include "generator/plan/expr_tools.h"
+#include "generator/plan/row_match.h"
 
 namespace kw::generator {
 namespace {
@@ -219,7 +219,7 @@ class RowWriter : ValueWriter {
       KW_TRY(const VectorAccess access, lowered);
       of_row_.loads += std::exchange(read_body_.before, "");
       aligned_.push_back(access.aligned);
-      const bool is_of_row = depends_on(read.node, {"m"}) || !has_only_columns(read.offset);
+      const bool is_of_row = !is_shared_by_rows(read.node) || !has_only_columns(read.offset);
       const std::string structure = is_of_row ? "reads" : "columns";
       Loads& part = is_of_row ? of_row_ : of_columns_;
       const std::string name = members_.unique(tensor.name);
@@ -233,8 +233,7 @@ class RowWriter : ValueWriter {
     return LoweredValue{fmt::format("to_accumulator<{}>({}.elements[i])", type, member->second), type};
   }
 
-  /// Whether no row changes the address by its number; an index that a stride of zero takes out of it still makes it a read of the row,
-  /// as it does for the matcher, which says what is reduced before it is there (PatternMatch::columns_are_reduced).
+  /// Whether the address needs nothing but n: values that it is made of are written for reads of the row alone.
   static bool has_only_columns(const LinearForm& offset) {
     return std::all_of(offset.terms.begin(), offset.terms.end(), [](const auto& entry) {
       const ExprNode& atom = *entry.second.atom;

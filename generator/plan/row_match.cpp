@@ -78,8 +78,7 @@ class RowMatcher {
     if (!check_written(result)) return std::nullopt;
     for (const PatternMatch::Output& output : result.outputs) count_bytes(output.value, result);
     const auto is_shared = [this](const ExprRef& node) {
-      return node->kind == Kind::kRead && program_.find_tensor(node->name) != nullptr && depends_on(node, {"n"}) &&
-             !depends_on(node, {"m"});
+      return node->kind == Kind::kRead && program_.find_tensor(node->name) != nullptr && is_shared_by_rows(node);
     };
     for (const PatternMatch::Reduction& reduction : result.reductions) {
       count_bytes(reduction.operand, result);
@@ -321,7 +320,7 @@ class RowMatcher {
       const Tensor* tensor = node->kind == Kind::kRead ? program_.find_tensor(node->name) : nullptr;
       if (tensor == nullptr || !depends_on(node, {"n"}) || !counted_.insert(to_text(node)).second) return true;
       result.bytes_per_column += size_bytes(tensor->dtype);
-      if (depends_on(node, {"m"})) result.row_bytes_per_column += size_bytes(tensor->dtype);
+      if (!is_shared_by_rows(node)) result.row_bytes_per_column += size_bytes(tensor->dtype);
       return true;
     });
   }
@@ -375,6 +374,8 @@ class RowMatcher {
 };
 
 }  // namespace
+
+bool is_shared_by_rows(const ExprRef& read) { return depends_on(read, {"n"}) && !depends_on(read, {"m"}); }
 
 std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& program, std::string& why_not) {
   return RowMatcher(group, program, why_not).match();

@@ -17,4 +17,7 @@ Result<ExprRef> expand_reductions(const ExprRef& expr, const Program& program);
 /// The match, or nothing with the reason. Values of the result are over m (all rows, flattened) and n; each output's subscripts too.
 std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& program, std::string& why_not);
 
+/// Whether a read along the rows, over m and n, is the same for every row: by its subscripts, a stride of zero does not count.
+bool is_shared_by_rows(const ExprRef& read);
+
 }  // namespace kw::generator
