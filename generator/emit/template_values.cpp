@@ -11,6 +11,7 @@
 
 #include "generator/lower/lower.h"
 #include "generator/lower/names.h"
+#include "generator/plan/expr_tools.h"
 
 namespace kw::generator {
 namespace {
@@ -61,6 +62,13 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
   if (source == "bytes_per_column") return match.bytes_per_column;
   if (source == "row_bytes_per_column") return match.row_bytes_per_column;
   if (source == "columns_are_reduced") return match.columns_are_reduced ? 1 : 0;
+  if (source == "stores_along_rows") {
+    const auto runs_along = [](const PatternMatch::Output& output) {
+      return std::any_of(output.subscripts.begin(), output.subscripts.end(),
+                         [](const ExprRef& subscript) { return depends_on(subscript, {"n"}); });
+    };
+    return std::any_of(match.outputs.begin(), match.outputs.end(), runs_along) ? 1 : 0;
+  }
   if (source == "num_outputs") return static_cast<std::int64_t>(match.outputs.size());
   if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
   if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));

@@ -18,12 +18,16 @@ const Tunable* find_tunable(const TemplateInfo& info, const std::string& name) {
 
 bool takes(const TemplateInfo& info, const std::string& name, std::int64_t value) {
   const Tunable* tunable = find_tunable(info, name);
-  return tunable != nullptr && std::find(tunable->values.begin(), tunable->values.end(), value) != tunable->values.end();
+  // Whether a value is the problem's is a rule of the template.
+  return tunable != nullptr &&
+         (!tunable->problem_variable.empty() || std::find(tunable->values.begin(), tunable->values.end(), value) != tunable->values.end());
 }
 
 /// "gemm_simt takes 8, 16, 32".
 std::string values_text(const TemplateInfo& info, const std::string& name) {
-  return fmt::format("{} takes {}", info.name, fmt::join(find_tunable(info, name)->values, ", "));
+  const Tunable& tunable = *find_tunable(info, name);
+  return fmt::format("{} takes {}{}", info.name, fmt::join(tunable.values, ", "),
+                     tunable.problem_variable.empty() ? "" : " and the problem's " + tunable.problem_variable);
 }
 
 /// Whether the template makes the program on the target or, for a specific or later target, on its own.

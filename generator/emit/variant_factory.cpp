@@ -93,6 +93,7 @@ struct VariantFactory::OneKernel final : VariantFactory::Impl {
     KW_TRY(impl->values, template_values(info, match));
     KW_TRY_VOID(check_fixed_rules(info, match, impl->values));
     KW_TRY(impl->epilogue, is_row ? lower_row(match, program) : lower_epilogue(match, program));
+    if (is_row) impl->values.variables["misalignment"] = impl->epilogue.misalignment;
     std::erase_if(impl->epilogue.hooks,
                   [&](const auto& hook) { return std::find(info.hooks.begin(), info.hooks.end(), hook.first) == info.hooks.end(); });
     impl->skeleton = skeleton_plan(program);

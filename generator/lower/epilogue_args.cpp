@@ -4,11 +4,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "generator/lower/lower.h"
 
 namespace kw::generator {
+
+namespace {
+
+bool is_polynomial(const IntExpr& expr) {
+  using Op = IntExpr::Op;
+  const Op op = expr.op();
+  const bool is_one = op == Op::kConst || op == Op::kVar || op == Op::kNeg || op == Op::kAdd || op == Op::kSub || op == Op::kMul;
+  return is_one && std::all_of(expr.operands().begin(), expr.operands().end(), is_polynomial);
+}
+
+}  // namespace
+
+void EpilogueArguments::know(const std::string& dim, const std::string& member) {
+  known_dim_ = dim;
+  known_member_ = member;
+}
+
+std::string EpilogueArguments::known(const IntExpr& value, const std::string& field) const {
+  std::set<std::string> variables;
+  value.collect_variables(variables);
+  if (known_dim_.empty() || variables != std::set<std::string>{known_dim_} || !is_polynomial(value)) return field;
+  std::string text = value.substitute({{known_dim_, IntExpr::variable(known_member_)}}).to_cpp();
+  for (std::size_t at = 0; (at = text.find(known_member_, at)) != std::string::npos; at += known_member_.size() + 8)
+    text.insert(at, "Config::");
+  return fmt::format("known<{}>({})", text, field);
+}
 
 std::string EpilogueArguments::add(const std::string& key, PlanField field, const std::string& declaration_type) {
   const auto found = by_key_.find(key);
@@ -34,7 +62,7 @@ std::string EpilogueArguments::number(const std::string& wanted, const IntExpr& 
   field.kind = PlanField::Kind::kInt64;
   field.name = wanted;
   field.value = value;
-  return add("number " + wanted + " = " + value.to_text(), std::move(field), "long long");
+  return known(value, add("number " + wanted + " = " + value.to_text(), std::move(field), "long long"));
 }
 
 std::string EpilogueArguments::scalar(const Scalar& scalar, const std::string& type) {

@@ -15,6 +15,9 @@ namespace kw::generator {
 
 class EpilogueArguments {
  public:
+  /// From now on numbers that follow from this dim alone are "known<2 * Config::MEMBER>(args.x_stride_m)": constants in the kernels whose
+  /// config says what the dim is.
+  void know(const std::string& dim, const std::string& member);
   /// "args.bias": pointer to a tensor's first element; writable when the kernel writes it.
   std::string pointer(const Tensor& tensor, bool is_written);
   /// A number of elements: the literal when it is constant, else a field called `wanted` (one field for equal expressions).
@@ -29,6 +32,9 @@ class EpilogueArguments {
  private:
   std::string add(const std::string& key, PlanField field, const std::string& declaration_type);
 
+  std::string known(const IntExpr& value, const std::string& field) const;
+
+  std::string known_dim_, known_member_;
   NameTable names_{{}};
   std::map<std::string, std::string> by_key_;
   std::vector<PlanField> fields_;

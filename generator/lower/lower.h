@@ -16,6 +16,7 @@ struct LoweredEpilogue {
   std::map<std::string, std::string> hooks;  ///< "EpilogueArgs" struct members, "epilogue_store" body, ...
   std::string support;                       ///< helper functions the body calls (gelu, NaN-propagating max, ...)
   std::vector<PlanField> fields;             ///< of the parameter `epilogue` or `row`
+  IntExpr misalignment;                      ///< of rows: 0 where every tensor begins, and steps from row to row, at multiples of 16 bytes
 };
 
 /// The epilogue hook of the gemm templates: see templates/parts/epilogue.cuh for its contract.

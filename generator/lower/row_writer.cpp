@@ -16,7 +16,10 @@ namespace {
 
 class RowWriter : ValueWriter {
  public:
-  RowWriter(const PatternMatch& match, const Program& program) : ValueWriter(match, program) {}
+  RowWriter(const PatternMatch& match, const Program& program) : ValueWriter(match, program) {
+    const IntExpr& extent_n = match.extents.at("n");
+    if (extent_n.op() == IntExpr::Op::kVar) arguments_.know(extent_n.name(), "EXTENT_N");
+  }
 
   Result<LoweredEpilogue> write() {
     LoweredEpilogue result;
@@ -43,6 +46,7 @@ class RowWriter : ValueWriter {
     result.hooks["row_read_columns"] = "{\n" + of_columns_.loads + "}";
     result.hooks["row_is_aligned"] =
         fmt::format("{{\n  return {};\n}}", aligned_.empty() ? "true" : fmt::format("{}", fmt::join(aligned_, " & ")));
+    result.misalignment = normalise(misalignment_);
     std::string members;
     for (const PatternMatch::Reduction& reduction : match_.reductions)
       members += fmt::format("  {} {};\n", operations_.type_of(match_.accumulate), reduction.name);
@@ -182,7 +186,7 @@ class RowWriter : ValueWriter {
       declarations += fmt::format("  ElementWords<{}, Config::VEC> {};\n", element, array);
       assignments += fmt::format("    {}.elements[i] = from_accumulator<{}>({});\n", array, element, value.text);
       KW_TRY(const VectorAccess access, vector_access(*program_.find_tensor(output.tensor), offset_of(output)));
-      aligned_.push_back(access.aligned);
+      note_alignment(access);
       stores += fmt::format("  store_row_elements<kIsWhole>({}, {}, count, {});\n", access.address, access.stride, array);
     }
     return list.empty() ? std::string("{\n}") : "{\n" + before_ + declarations + loop(loop_ + assignments) + stores + "}";
@@ -218,7 +222,7 @@ class RowWriter : ValueWriter {
       swap_body(read_body_);
       KW_TRY(const VectorAccess access, lowered);
       of_row_.loads += std::exchange(read_body_.before, "");
-      aligned_.push_back(access.aligned);
+      note_alignment(access);
       const bool is_of_row = !is_shared_by_rows(read.node) || !has_only_columns(read.offset);
       const std::string structure = is_of_row ? "reads" : "columns";
       Loads& part = is_of_row ? of_row_ : of_columns_;
@@ -245,6 +249,11 @@ class RowWriter : ValueWriter {
     return named(element, tensor.name + "_value", before_, "  ");
   }
 
+  void note_alignment(const VectorAccess& access) {
+    aligned_.push_back(access.aligned);
+    misalignment_ = misalignment_ + access.misalignment;
+  }
+
   struct Loads {
     std::string members, loads;
   };
@@ -253,6 +262,7 @@ class RowWriter : ValueWriter {
   Loads of_row_, of_columns_;
   Body read_body_ = new_body();       ///< of row_read: the values that have a name there
   std::vector<std::string> aligned_;  ///< conditions of whole accesses
+  IntExpr misalignment_;              ///< 0 where they hold at 16 bytes
 };
 
 }  // namespace

@@ -22,9 +22,10 @@ ExprRef with_squares(const ExprRef& expr);
 
 /// How neighbouring elements along n are reached from (m, n) on.
 struct VectorAccess {
-  std::string address;  ///< "args.x + m * args.x_stride_m + n"
-  std::string stride;   ///< of n, elements
-  std::string aligned;  ///< condition: wherever n is a multiple of kVec, vectors of kVec elements are aligned to their whole
+  std::string address;   ///< "args.x + m * args.x_stride_m + n"
+  std::string stride;    ///< of n, elements
+  std::string aligned;   ///< condition: wherever n is a multiple of kVec, vectors of kVec elements are aligned to their whole
+  IntExpr misalignment;  ///< 0 where this holds at 16 bytes
 };
 
 class ValueWriter {

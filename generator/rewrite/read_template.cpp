@@ -166,11 +166,12 @@ class Reader {
   void read_tunable(const clang::Decl& decl, const Annotation& annotation) {
     const auto* variable = llvm::dyn_cast<clang::VarDecl>(&decl);
     const bool fits = variable != nullptr && variable->isConstexpr() && variable->getType()->isIntegralOrEnumerationType() &&
-                      annotation.texts.size() == 1 && !annotation.numbers.empty();
+                      (annotation.texts.size() == 1 || annotation.texts.size() == 2) && !annotation.numbers.empty();
     if (!fits)
       return refuse(decl.getLocation(),
                     fmt::format("{}: TUNE(\"key\", values...) stands before a static constexpr integer or bool", name_of(decl)));
     Tunable tunable{variable->getNameAsString(), annotation.texts[0], annotation.numbers, 0, doc_of(decl)};
+    if (annotation.texts.size() == 2) tunable.problem_variable = annotation.texts[1];
     const clang::APValue* value = variable->evaluateValue();
     if (value == nullptr || !value->isInt()) return refuse(decl.getLocation(), fmt::format("{}: no integer constant", tunable.name));
     tunable.default_value = value->getInt().getExtValue();

@@ -15,13 +15,14 @@ namespace kw::generator {
 /// File name -> text: the template folder as embedded in the executable ("gemm/gemm_simt.cuh", "ptx/mma.cuh", ...).
 using SourceTree = std::map<std::string, std::string>;
 
-/// A member of Config annotated TUNE("key", values...): searched.
+/// A member of Config annotated TUNE("key", values...) or TUNE("key", "variable", values...): searched.
 struct Tunable {
   std::string name;                  ///< "BLOCK_M"
   std::string key;                   ///< "m": short spelling in variant ids
   std::vector<std::int64_t> values;  ///< ascending as written
   std::int64_t default_value = 0;
-  std::string doc;  ///< the comment behind it
+  std::string doc;                    ///< the comment behind it
+  std::string problem_variable = {};  ///< "extent_n": its value at the problem is searched too; empty for most
 };
 
 /// A member of Config annotated BIND("source"): given by the problem, not searched.

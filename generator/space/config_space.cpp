@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "generator/base/stable_sort.h"
 #include "generator/space/refusal_text.h"
 #include "generator/space/slots.h"
 
@@ -80,13 +81,31 @@ Result<ConfigSpace> ConfigSpace::enumerate(const SpaceContext& context) {
   KW_TRY(impl->num_points, count_points(context, impl->values));
   std::vector<std::string> names;
   for (const Tunable& tunable : impl->info.tunables) names.push_back(tunable.name);
-  std::vector<RememberedExpr> rules;
+  struct Compiled {
+    Rule rule;
+    int code;
+    SlotExpr expr;
+    bool refuses_all;
+  };
+  std::vector<Compiled> compiled;
   int num_problem_rules = 0;
   for (std::size_t i = 0; i < impl->info.rules.size(); ++i) {
     const Rule& rule = impl->info.rules[i];
-    impl->rule_codes.push_back(rule.is_on_problem ? -1 - num_problem_rules++ : static_cast<int>(i));
+    const int code = rule.is_on_problem ? -1 - num_problem_rules++ : static_cast<int>(i);
     KW_TRY(SlotExpr expr, SlotExpr::create(rule.expression, impl->fixed, names, fmt::format("{}: rule {}", impl->info.name, rule.name)));
-    rules.emplace_back(std::move(expr), impl->values);
+    bool is_valid = true;
+    const std::vector<std::int64_t> any_point(names.size(), 0);
+    const bool refuses_all = expr.used().empty() && (expr.evaluate(any_point, is_valid) == 0 || !is_valid);
+    compiled.push_back({rule, code, std::move(expr), refuses_all});
+  }
+  // A rule that no config keeps is the reason, and the others need not be asked.
+  kw::stable_sort(compiled, [](const Compiled& a, const Compiled& b) { return a.refuses_all && !b.refuses_all; });
+  impl->info.rules.clear();
+  std::vector<RememberedExpr> rules;
+  for (Compiled& one : compiled) {
+    impl->info.rules.push_back(std::move(one.rule));
+    impl->rule_codes.push_back(one.code);
+    rules.emplace_back(std::move(one.expr), impl->values);
   }
   impl->classify_points(rules);
   ConfigSpace space;
@@ -109,6 +128,13 @@ std::string ConfigSpace::refusal_text(const RefusedConfig& refused) const {
   IntBindings bindings = impl_->fixed;
   for (const auto& [name, value] : impl_->config_values(refused.ordinal)) bindings[name] = value;
   return broken_rule_text(impl_->info.rules[static_cast<std::size_t>(code - impl_->rule_codes.begin())], bindings);
+}
+
+bool is_for_one_extent(const TemplateInfo& info, const Config& config) {
+  return std::any_of(info.tunables.begin(), info.tunables.end(), [&](const Tunable& tunable) {
+    const auto value = config.values.find(tunable.name);
+    return !tunable.problem_variable.empty() && value != config.values.end() && value->second != tunable.default_value;
+  });
 }
 
 std::string variant_id(const TemplateInfo& info, const Config& config) {

@@ -46,6 +46,9 @@ class ConfigSpace {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Whether the config has a value of the problem where the template has one for every problem: its kernel takes no other extent.
+bool is_for_one_extent(const TemplateInfo& info, const Config& config);
+
 /// What the model says of one config on one problem.
 struct Prediction {
   double time_us = 0;

@@ -17,6 +17,7 @@ namespace {
 
 // Starting values of the model; the measured ones are from an H200 (docs/findings).
 constexpr double kSmemBytesPerClockSm = 128;   // one wavefront of 32 banks of 4 bytes a clock
+constexpr double kSplitBytesPerClock = 30;     // a CTA that adds up the parts of other CTAs (H200)
 constexpr double kL2BytesPerClockOneSm = 64;   // an SM alone cannot draw more from L2
 constexpr double kLoadLatencyClocks = 600;     // gmem -> smem, between an L2 hit and a DRAM access
 constexpr double kL2BytesPerClockBusySm = 39;  // an SM's share when all of them pull
@@ -72,7 +73,7 @@ class Estimates {
 /// What the model knows of one config.
 struct Numbers {
   double threads, smem_bytes, registers, stages, group_m, ctas, k_steps, flops, gmem_bytes, smem_traffic, copy_instructions,
-      workspace_bytes, lifetime_clocks;
+      workspace_bytes, split_bytes, lifetime_clocks;
   double tile_m, tile_n, resident_ctas;
   bool is_tensor_core, is_warpgroup_mma, is_dominated;
   int math_type_bytes;
@@ -121,6 +122,7 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
   n.smem_traffic = get("smem_bytes_read_per_cta", 0) + get("smem_bytes_written_per_cta", 0);
   n.copy_instructions = get("copy_instructions_per_cta", 0);
   n.workspace_bytes = get("workspace_traffic_bytes", 0);
+  n.split_bytes = get("split_bytes_per_cta", 0);
   n.lifetime_clocks = get("lifetime_clocks_per_cta", 0);
   n.is_tensor_core = get("is_tensor_core", 0) != 0;
   n.is_warpgroup_mma = get("is_warpgroup_mma", 0) != 0;
@@ -167,7 +169,8 @@ Round round_clocks(const Numbers& n, double resident, double rate) {
   const double in_flight = std::max(1.0, n.stages - 1);
   const double wait_per_step = n.stages < 2 ? latency : kStepSyncClocks + kLateShare * latency / in_flight;
   const double chain = std::max(one_cta_math + n.k_steps * wait_per_step, n.k_steps * latency / in_flight);
-  const double epilogue = kEpilogueClocks + resident * n.tile_m * n.tile_n * 4 / kL2BytesPerClockOneSm;
+  const double epilogue =
+      kEpilogueClocks + resident * n.tile_m * n.tile_n * 4 / kL2BytesPerClockOneSm + n.split_bytes / kSplitBytesPerClock;
   const double fill = kLoadLatencyClocks;
   round.total = std::max({round.math, round.smem, chain}) + fill + epilogue;
   return round;

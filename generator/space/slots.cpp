@@ -83,6 +83,9 @@ Result<std::vector<std::vector<std::int64_t>>> tunable_values(const SpaceContext
     for (const std::int64_t value : values) {
       if (seen.insert(value).second) distinct.push_back(value);
     }
+    const auto of_problem = context.problem.find(tunable.problem_variable);
+    if (replaced == context.overrides.end() && of_problem != context.problem.end() && seen.insert(of_problem->second).second)
+      distinct.push_back(of_problem->second);
     result.push_back(std::move(distinct));
   }
   return result;

@@ -250,6 +250,11 @@ ESTIMATE("workspace_traffic_bytes")
 __host__ __device__ constexpr long long workspace_traffic_bytes(long long extent_b, long long extent_m, long long extent_n) {
   return 2 * partial_sums_bytes(extent_b, extent_m, extent_n);
 }
+/// The last of a tile's CTAs adds up the other parts; in a cluster each adds a share.
+ESTIMATE("split_bytes_per_cta")
+__host__ __device__ constexpr long long split_bytes_per_cta() {
+  return (Config::SPLIT_K - 1) * 4ll * Config::BLOCK_M * Config::BLOCK_N / (Config::SPLITS_ARE_CLUSTER ? Config::SPLIT_K : 1);
+}
 /// A wider swizzle costs fewer copies and fewer bank conflicts, and results that pass through smem fewer transactions.
 ESTIMATE("is_dominated")
 __host__ __device__ constexpr long long is_dominated() {

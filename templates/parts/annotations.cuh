@@ -5,6 +5,7 @@
 
 #if defined(__clang__) && defined(__CUDA__)
 /// A searched member of Config: TUNE("m", 64, 128) static constexpr int BLOCK_M = 128;   the key spells it in variant ids.
+/// A string behind the key names a variable of the problem: TUNE("n", "extent_n", 0): its value at the problem is one of the values.
 #define TUNE(key, ...) [[clang::annotate("tune", key, __VA_ARGS__)]]
 /// A member of Config that the problem gives: BIND("unit_stride:A:k") static constexpr bool A_IS_K_CONTIGUOUS = true;
 /// using ElementA BIND("dtype:A") = Half;

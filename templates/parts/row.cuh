@@ -82,6 +82,15 @@ __device__ __forceinline__ void store_row_elements(T* pointer, long long stride,
   store_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
 }
 
+/// From here on the compiler knows nothing of the value.
+__device__ __forceinline__ void hide_value(unsigned& value) { asm volatile("" : "+r"(value)); }
+
+/// A number that follows from the length of a row: a constant in kernels for rows of one length.
+template <long long kNumber>
+__device__ __forceinline__ long long known(long long number) {
+  return Config::EXTENT_N > 0 ? kNumber : number;
+}
+
 /// Kernel parameter `problem`.
 struct RowProblem {
   long long extent_m;  ///< rows

@@ -25,15 +25,18 @@ struct Config {
   BIND("bytes_per_column") static constexpr int BYTES_PER_COLUMN = 4;                ///< that the reads along n bring for one n
   BIND("row_bytes_per_column") static constexpr int ROW_BYTES_PER_COLUMN = 4;        ///< of these: from tensors that have rows
   BIND("columns_are_reduced") static constexpr bool COLUMNS_ARE_REDUCED = true;      ///< reductions need what all rows share
+  BIND("stores_along_rows") static constexpr bool STORES_ALONG_ROWS = true;          ///< an output has more than one element a row
   TUNE("t", 8, 16, 32, 64, 128, 256, 512, 1024) static constexpr int THREADS = 128;  ///< threads of a CTA that share a row
   TUNE("r", 1, 2, 4, 8, 16) static constexpr int ROWS = 1;                           ///< rows of a CTA
   TUNE("v", 1, 2, 4, 8) static constexpr int VEC = 4;                                ///< neighbouring elements of a thread
-  TUNE("i", 1, 2, 3, 4, 6, 8, 16) static constexpr int ITEMS = 4;                    ///< vectors of a thread
+  TUNE("i", 1, 2, 3, 4, 5, 6, 7, 8, 16) static constexpr int ITEMS = 4;              ///< vectors of a thread
   TUNE("c", 1, 2, 4, 8) static constexpr int CLUSTER = 1;                            ///< CTAs that share a row
   TUNE("p", 0, 1, 2, 3, 4, 6, 8, 12, 16) static constexpr int CTAS_PER_SM = 0;       ///< persistent CTAs; 0: each has its own rows alone
+  TUNE("g", 0, 64) static constexpr int MAX_REGISTERS = 0;                           ///< of a thread, for more CTAs an SM; 0: as wanted
   TUNE("f", 0, 1) static constexpr bool COLUMNS_FIRST = false;                       ///< what all rows share is loaded with the row
   TUNE("h", 0, 1) static constexpr bool HAS_HINTS = false;                           ///< rows are read and written past the caches
   TUNE("s", 0, 1) static constexpr bool IS_STREAMED = false;                         ///< rows do not fit: every phase reads them again
+  TUNE("n", "extent_n", 0) static constexpr long long EXTENT_N = 0;                  ///< length of all rows; 0: known at launch
 
   static constexpr int kThreads = THREADS * ROWS;
   static constexpr int kWarpsPerRow = THREADS < 32 ? 1 : THREADS / 32;
@@ -43,6 +46,12 @@ struct Config {
   static constexpr bool kReadsColumnsFirst = COLUMNS_FIRST || kNeedsColumnsFirst;
   static constexpr int kBytesPerColumn = (kReadsColumnsFirst ? BYTES_PER_COLUMN : ROW_BYTES_PER_COLUMN) +
                                          (CTAS_PER_SM > 0 ? ROW_BYTES_PER_COLUMN : 0);  ///< in registers at a time
+  static constexpr int kLeastCtasPerSm = CTAS_PER_SM > 0     ? CTAS_PER_SM
+                                         : MAX_REGISTERS > 0 ? 65536 / (MAX_REGISTERS * kThreads)
+                                                             : 1;  ///< for the compiler
+  /// In kernels for rows of one length: every vector of every item exists. So does every row where each CTA has one.
+  static constexpr bool kColumnsExist = EXTENT_N > 0 && EXTENT_N % (kColumns * CLUSTER) == 0;
+  static constexpr bool kRowsExist = ROWS == 1;
   static constexpr int kRegisters = 24 + VEC * ITEMS * kBytesPerColumn / 4 + 2 * ITEMS;
 };
 
@@ -64,6 +73,10 @@ struct Place {
   __device__ __forceinline__ long long n(int item) const { return first_n + item * kStep; }
 };
 
+__device__ __forceinline__ long long row_length(const RowProblem& problem) {
+  return Config::EXTENT_N > 0 ? Config::EXTENT_N : problem.extent_n;
+}
+
 /// What the problem's sizes and addresses allow.
 enum class Fit {
   kAny,    ///< rows may end inside a vector, tensors may lie at any address
@@ -78,7 +91,9 @@ __device__ __forceinline__ int count_at(const Place& place, long long n, long lo
     return Config::VEC;
   }
   const long long left = extent_n - n;
-  return !place.is_row || left <= 0 ? 0 : kFit == Fit::kWhole || left >= Config::VEC ? Config::VEC : static_cast<int>(left);
+  return !place.is_row || (!Config::kColumnsExist && left <= 0) ? 0
+         : kFit == Fit::kWhole || left >= Config::VEC           ? Config::VEC
+                                                                : static_cast<int>(left);
 }
 
 template <Fit kFit>
@@ -86,7 +101,7 @@ __device__ __forceinline__ void read_columns(const RowArgs& row, const RowProble
                                              RowColumns (&columns)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read_columns<kFit != Fit::kAny>(row, place.n(item), count, columns[item]);
     }
@@ -98,7 +113,7 @@ __device__ __forceinline__ void read_items(const RowArgs& row, const RowProblem&
                                            RowReads (&reads)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read<kFit != Fit::kAny>(row, place.m, place.n(item), count, reads[item]);
     }
@@ -111,7 +126,7 @@ __device__ __forceinline__ void accumulate_items(const RowArgs& row, const RowPr
                                                  const RowResults& results, Accumulator (&partial)[Config::REDUCTIONS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_accumulate<kPhase, kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item], results, count, partial);
     }
@@ -124,7 +139,7 @@ __device__ __forceinline__ void store_items(const RowArgs& row, const RowProblem
                                             const RowResults& results) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_store<kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item], results, count);
     }
@@ -209,11 +224,25 @@ __device__ __forceinline__ void combine(Exchange& exchange, int turn, const Plac
 
 // ---- A row ------------------------------------------------------------------------------------------------------------------------
 
+/// Under a cap of registers the row stays as it lies in gmem from phase to phase: values that were converted would take twice as many.
+__device__ __forceinline__ void keep_packed(RowReads (&reads)[Config::ITEMS]) {
+#pragma unroll
+  for (int item = 0; item < Config::ITEMS; ++item) {
+    unsigned* words = reinterpret_cast<unsigned*>(&reads[item]);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(RowReads) / 4); ++i) {
+      hide_value(words[i]);
+    }
+  }
+}
+
 /// Phases kPhase and later of a row in registers. `turn`: half of the exchange that is free; flips with every phase.
 template <int kPhase, Fit kFit>
-__device__ __forceinline__ void reduce(const RowArgs& row, const RowProblem& problem, const Place& place,
-                                       const RowReads (&reads)[Config::ITEMS], const RowColumns (&columns)[Config::ITEMS],
-                                       Exchange& exchange, int& turn, RowResults& results) {
+__device__ __forceinline__ void reduce(const RowArgs& row, const RowProblem& problem, const Place& place, RowReads (&reads)[Config::ITEMS],
+                                       const RowColumns (&columns)[Config::ITEMS], Exchange& exchange, int& turn, RowResults& results) {
+  if constexpr (kPhase > 0 && Config::MAX_REGISTERS > 0) {
+    keep_packed(reads);
+  }
   if constexpr (kPhase < Config::PHASES) {
     Accumulator partial[Config::REDUCTIONS];
     row_identity<kPhase>(partial);
@@ -234,7 +263,7 @@ __device__ __forceinline__ void reduce_streamed(const RowArgs& row, const RowPro
     Accumulator partial[Config::REDUCTIONS];
     row_identity<kPhase>(partial);
 #pragma unroll 1
-    for (long long skipped = 0; skipped < problem.extent_n; skipped += Config::kColumns) {
+    for (long long skipped = 0; skipped < row_length(problem); skipped += Config::kColumns) {
       RowReads reads[Config::ITEMS];
       RowColumns columns[Config::ITEMS];
       place.first_n = first_n + skipped;
@@ -254,14 +283,16 @@ __device__ __forceinline__ void make_streamed_row(const RowArgs& row, const RowP
   RowResults results = {};
   const long long first_n = place.first_n;
   reduce_streamed<0, kFit>(row, problem, place, exchange, results);
+  if constexpr (Config::STORES_ALONG_ROWS) {
 #pragma unroll 1
-  for (long long skipped = 0; skipped < problem.extent_n; skipped += Config::kColumns) {
-    RowReads reads[Config::ITEMS];
-    RowColumns columns[Config::ITEMS];
-    place.first_n = first_n + skipped;
-    read_items<kFit>(row, problem, place, reads);
-    read_columns<kFit>(row, problem, place, columns);
-    store_items<kFit>(row, problem, place, reads, columns, results);
+    for (long long skipped = 0; skipped < row_length(problem); skipped += Config::kColumns) {
+      RowReads reads[Config::ITEMS];
+      RowColumns columns[Config::ITEMS];
+      place.first_n = first_n + skipped;
+      read_items<kFit>(row, problem, place, reads);
+      read_columns<kFit>(row, problem, place, columns);
+      store_items<kFit>(row, problem, place, reads, columns, results);
+    }
   }
   if (place.is_row && first_n == 0) {
     row_store_once(row, place.m, results);
@@ -324,17 +355,18 @@ __device__ __forceinline__ void make(const RowArgs& row, const RowProblem& probl
 
 COMPUTES("out[m,n] = row[n](m)")
 REQUIRES_ARCH("sm_80")
-extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::CTAS_PER_SM > 0 ? Config::CTAS_PER_SM : 1)
-    row_sm80(RowProblem problem, RowArgs row) {
+extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::kLeastCtasPerSm) row_sm80(RowProblem problem, RowArgs row) {
   __shared__ Exchange exchange;
   const long long step_m = static_cast<long long>(gridDim.y) * Config::ROWS;  // of persistent CTAs: their grid has no z
   Place place;
   place.thread = static_cast<int>(threadIdx.x % Config::THREADS);
   place.row = static_cast<int>(threadIdx.x / Config::THREADS);
-  place.m = (static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
+  place.m = (Config::EXTENT_N > 0 ? blockIdx.y : static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
   place.first_n = blockIdx.x * static_cast<long long>(Config::kColumns) + place.thread * Config::VEC;
   place.is_row = place.m < problem.extent_m;
-  if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {
+  if constexpr (Config::EXTENT_N > 0) {
+    make<Config::kColumnsExist && Config::kRowsExist ? Fit::kFull : Fit::kWhole>(row, problem, place, step_m, exchange);
+  } else if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {
     const bool is_full = problem.extent_n > 0 && problem.extent_n % (Config::kColumns * Config::CLUSTER) == 0 &&
                          problem.extent_m % Config::ROWS == 0 && gridDim.z == 1;
     if (is_full) {

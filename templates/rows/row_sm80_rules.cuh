@@ -32,6 +32,11 @@ __host__ __device__ constexpr bool persistent_rows_are_whole() {
   return Config::CTAS_PER_SM == 0 || (Config::CLUSTER == 1 && !Config::IS_STREAMED);
 }
 
+RULE("cap_is_needed", "a cap of registers is for threads that hold many elements, of CTAs that are not persistent")
+__host__ __device__ constexpr bool cap_is_needed() {
+  return Config::MAX_REGISTERS == 0 || (Config::VEC * Config::ITEMS >= 32 && Config::CTAS_PER_SM == 0);
+}
+
 RULE("clusters_reduce", "a cluster shares one long row that it reduces")
 __host__ __device__ constexpr bool clusters_reduce() {
   return Config::CLUSTER == 1 ||
@@ -40,6 +45,9 @@ __host__ __device__ constexpr bool clusters_reduce() {
 
 RULE("streams_reduce", "without reductions a row is read once anyway")
 __host__ __device__ constexpr bool streams_reduce() { return !Config::IS_STREAMED || Config::PHASES > 0; }
+
+RULE("known_rows_are_whole", "a row of known length is whole vectors")
+__host__ __device__ constexpr bool known_rows_are_whole() { return Config::EXTENT_N % Config::VEC == 0; }
 
 // ---- Rules on the problem -------------------------------------------------------------------------------------------------------
 
@@ -54,6 +62,11 @@ __host__ __device__ constexpr bool products_are_thin(long long extent_shared) { 
 RULE("extents_fit", "no extent is above 2^40")
 __host__ __device__ constexpr bool extents_fit(long long extent_m, long long extent_n) {
   return extent_m <= 1099511627776 && extent_n <= 1099511627776;
+}
+
+RULE("length_is_known", "a kernel for rows of one length takes no others, and all of its tensors are aligned to 16 bytes")
+__host__ __device__ constexpr bool length_is_known(long long extent_m, long long extent_n, long long misalignment) {
+  return Config::EXTENT_N == 0 || (Config::EXTENT_N == extent_n && misalignment == 0 && extent_m <= 65535ll * Config::ROWS);
 }
 
 // ---- Launch ---------------------------------------------------------------------------------------------------------------------
@@ -125,9 +138,11 @@ __host__ __device__ constexpr long long ctas(long long extent_m, long long exten
 __host__ __device__ constexpr long long groups_per_cta(long long extent_m, long long extent_n) {
   return (row_groups(extent_m) + groups_at_once(extent_m, extent_n) - 1) / groups_at_once(extent_m, extent_n);
 }
-/// Parts of a row that a CTA loads in turn, and how often it does: every phase of a streamed row reads it again.
+/// Parts of a row that a CTA loads in turn, and how often it does: every phase of a streamed row reads it again, and what is stored.
 __host__ __device__ constexpr long long loads_per_row(long long extent_n) {
-  return Config::IS_STREAMED ? (Config::PHASES + 1) * ((extent_n + Config::kColumns - 1) / Config::kColumns) : 1;
+  return Config::IS_STREAMED
+             ? (Config::PHASES + (Config::STORES_ALONG_ROWS ? 1 : 0)) * ((extent_n + Config::kColumns - 1) / Config::kColumns)
+             : 1;
 }
 ESTIMATE("k_steps") __host__ __device__ constexpr long long k_steps(long long extent_m, long long extent_n) {
   return groups_per_cta(extent_m, extent_n) * loads_per_row(extent_n);
@@ -157,15 +172,41 @@ __host__ __device__ constexpr long long lifetime_clocks_per_cta(long long extent
                 : load_clocks() > process_clocks() ? load_clocks() * 5 / 4 * (groups_per_cta(extent_m, extent_n) + 1)
                                                    : load_clocks() + process_clocks() * groups_per_cta(extent_m, extent_n));
 }
-/// What another legal config does as well or better (H200): threads that hold nothing of a row wait for the others; registers that are not
-/// there are spilled; more rows than make a CTA of two warps only bind those together; narrow accesses are more of them; hints gain
-/// nothing where rows are all that is read.
+// What another legal config does as well or better (H200, bench/results):
+
+/// A length that could be known is not.
+__host__ __device__ constexpr bool hides_length(long long extent_m, long long extent_n, long long misalignment) {
+  return Config::EXTENT_N == 0 && extent_n > 0 && extent_n % Config::VEC == 0 && misalignment == 0 && extent_m <= 65535ll * Config::ROWS;
+}
+/// Threads, or whole vectors of all of them, hold nothing of a row, and wait for the others.
+__host__ __device__ constexpr bool holds_nothing(long long extent_n) {
+  return Config::PHASES > 0 && !Config::IS_STREAMED && extent_n > 0 &&
+         ((Config::kColumns * Config::CLUSTER >= 2 * extent_n && Config::THREADS * Config::VEC > 8) ||
+          Config::THREADS * Config::VEC * (Config::ITEMS - 1) * Config::CLUSTER >= extent_n);
+}
+/// A cap pays where values are converted again in several phases (LayerNorm; softmax makes its exponentials twice then).
+__host__ __device__ constexpr bool caps_for_nothing() {
+  return Config::MAX_REGISTERS > 0 && (Config::PHASES < 2 || Config::kRegisters > 56);
+}
+/// Persistent CTAs win where a barrier joins many warps; one or two warps find their successor as fast.
+__host__ __device__ constexpr bool persists_for_nothing(long long extent_m) {
+  return Config::PHASES > 0 && Config::CTAS_PER_SM > 0 && Config::kWarpsPerRow <= 2 && row_groups(extent_m) > 16 * DeviceLimits::num_sms;
+}
+/// More rows than make a CTA of two warps only bind those together.
+__host__ __device__ constexpr bool binds_rows(long long extent_n) {
+  return Config::ROWS > 1 &&
+         ((Config::kThreads >= 128 && Config::kColumns * Config::CLUSTER > 1024) || (Config::PHASES == 0 && extent_n > Config::kColumns));
+}
+/// Narrow accesses are more of them; a thread waits too long for more than 128 bytes.
+__host__ __device__ constexpr bool has_poor_accesses(long long extent_n) {
+  return (Config::VEC < 4 && extent_n % 4 == 0) ||
+         (Config::PHASES > 0 && Config::VEC * Config::ROW_BYTES_PER_COLUMN < 16 && extent_n % 8 == 0) ||
+         (Config::VEC * Config::ITEMS * Config::ROW_BYTES_PER_COLUMN > 128 && extent_n < 32768);
+}
+/// Registers that are not there are spilled; hints gain nothing where rows are all that is read.
 ESTIMATE("is_dominated")
-__host__ __device__ constexpr long long is_dominated(long long extent_n) {
-  return (Config::PHASES > 0 && !Config::IS_STREAMED && Config::kColumns * Config::CLUSTER >= 2 * extent_n &&
-          Config::THREADS * Config::VEC > 8) ||
-         wanted_registers() > registers_left() ||
-         (Config::ROWS > 1 && Config::kThreads >= 128 && Config::kColumns * Config::CLUSTER > 1024) ||
-         (Config::PHASES == 0 && Config::ROWS > 1 && extent_n > Config::kColumns) || (Config::VEC < 4 && extent_n % 4 == 0) ||
+__host__ __device__ constexpr long long is_dominated(long long extent_m, long long extent_n, long long misalignment) {
+  return hides_length(extent_m, extent_n, misalignment) || holds_nothing(extent_n) || caps_for_nothing() ||
+         persists_for_nothing(extent_m) || binds_rows(extent_n) || has_poor_accesses(extent_n) || wanted_registers() > registers_left() ||
          Config::HAS_HINTS;
 }

@@ -132,6 +132,7 @@ std::vector<GoldenCase> golden_cases() {
       {"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
   cases.push_back({"row_sm80", softmax_and_scale(), {{"THREADS", 64}, {"CTAS_PER_SM", 2}}});
   cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 2}}});
+  cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 1}, {"EXTENT_N", 2048}}});
   return cases;
 }
 

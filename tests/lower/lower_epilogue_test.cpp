@@ -194,7 +194,8 @@ TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by 
   const auto lowered = lower_row(matches.front(), builder.program);
   REQUIRE(lowered);
   CHECK(lowered->hooks.at("row_reads") == "{\n  ElementWords<BFloat16, Config::VEC> x;\n}");
-  CHECK(lowered->hooks.at("row_read") == "{\n  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);\n}");
+  CHECK(lowered->hooks.at("row_read") ==
+        "{\n  load_row_elements<kIsWhole>(args.x + m * known<Config::EXTENT_N>(args.x_stride_m) + n, 1, count, reads.x);\n}");
   CHECK(lowered->hooks.at("row_columns") == "{\n  ElementWords<BFloat16, Config::VEC> w;\n}");
   CHECK(lowered->hooks.at("row_read_columns") == "{\n  load_elements<Config::VEC, kIsWhole>(args.w + n, 1, count, columns.w);\n}");
   CHECK(lowered->hooks.at("row_results") == "{\n  float row_max;\n  float row_sum;\n}");
@@ -211,8 +212,32 @@ TEST_CASE("the hooks of a row: what a vector needs, a step of each reduction by 
   CHECK_THAT(lowered->hooks.at("row_store"), contains_text("from_accumulator<BFloat16>(") && !contains_text("peak"));
   CHECK(lowered->hooks.at("row_store_once") == "{\n  *(args.peak + m) = from_accumulator<float>(results.row_max);\n}");
   CHECK(lowered->hooks.at("row_is_aligned") ==
-        "{\n  return is_aligned_for<kVec>(args.x, args.x_stride_m) & is_aligned_for<kVec>(args.w, 0) & is_aligned_for<kVec>(args.out, "
-        "args.out_stride_m);\n}");
+        "{\n  return is_aligned_for<kVec>(args.x, known<Config::EXTENT_N>(args.x_stride_m)) & is_aligned_for<kVec>(args.w, 0) & "
+        "is_aligned_for<kVec>(args.out, known<Config::EXTENT_N>(args.out_stride_m));\n}");
+  CHECK(lowered->misalignment.evaluate({{"N", 64}, {"x.align", 16}, {"w.align", 32}, {"out.align", 16}}) == 0);
+  CHECK(*lowered->misalignment.evaluate({{"N", 60}, {"x.align", 16}, {"w.align", 16}, {"out.align", 16}}) > 0);
+  CHECK(*lowered->misalignment.evaluate({{"N", 64}, {"x.align", 16}, {"w.align", 8}, {"out.align", 16}}) > 0);
+}
+
+TEST_CASE("in a row, numbers that follow from its length alone are known where that is; free strides are not") {
+  Builder builder("op");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N");
+  builder.tensor("x", DType::kBF16, {"M", "2 * N"}).tensor("y", DType::kBF16, {"M", "N"});
+  builder.tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  builder.program.tensors[1].strides = {IntExpr::variable("y.stride0"), IntExpr(1)};
+  builder.program.tensors[1].has_any_strides = true;
+  const ExprRef right = read("x", {make_index("m"), call(Function::kAdd, {make_index("n"), dim("N")}, DType::kI64)});
+  builder.statement("out", {"m", "n"}, read("y", Names{"m", "n"}) * right, true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  std::string why_not;
+  const auto matches = unify(*parse_template_pattern("out[m,n] = row[n](m)"), groups->front(), builder.program, why_not);
+  REQUIRE(matches.size() == 1);
+  const auto lowered = lower_row(matches.front(), builder.program);
+  REQUIRE(lowered);
+  CHECK_THAT(lowered->hooks.at("row_read"),
+             contains_text("args.x + m * known<2 * Config::EXTENT_N>(args.x_stride_m) + n + known<Config::EXTENT_N>(args.x_offset)"));
+  CHECK_THAT(lowered->hooks.at("row_read"), contains_text("args.y + m * args.y_stride_m + n"));
 }
 
 TEST_CASE("several outputs are all computed before the first is stored") {

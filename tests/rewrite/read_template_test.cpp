@@ -154,6 +154,16 @@ TEST_CASE("a rule outside the integer subset is refused by construct and place")
   CHECK(has(rule_refusal("__device__ int g();\nRULE(\"r\", \"w\") int r() { return 1; }"), "constexpr function"));
 }
 
+TEST_CASE("a tunable may take a value of the problem") {
+  const TemplateInfo info = read(
+      "struct Config {\n  TUNE(\"n\", \"extent_n\", 0) static constexpr long long EXTENT_N = 0;\n};\n"
+      "COMPUTES(\"x\") REQUIRES_ARCH(\"sm_80\") extern \"C\" __global__ void small() {}");
+  REQUIRE(info.tunables.size() == 1);
+  CHECK(info.tunables.front().key == "n");
+  CHECK(info.tunables.front().problem_variable == "extent_n");
+  CHECK(info.tunables.front().values == std::vector<std::int64_t>{0});
+}
+
 TEST_CASE("misplaced or incomplete annotations are refused") {
   CHECK(has(refusal("struct Config {\n  TUNE(\"w\", 1, 2) static constexpr int WIDTH = 3;\n};" + std::string("using E = float;") +
                     "COMPUTES(\"x\") REQUIRES_ARCH(\"sm_80\") extern \"C\" __global__ void small() {}"),

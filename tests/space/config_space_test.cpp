@@ -96,6 +96,24 @@ TEST_CASE("problem rules refuse for this problem and are told apart from config 
         "tile_fits: the tile is not larger than the output: needs 128 <= 100 (BLOCK_N = 128, extent_n = 100)");
 }
 
+TEST_CASE("a tunable with a variable of the problem takes its value too, once, and such a config is for one extent") {
+  TemplateInfo info = small_template();
+  info.tunables.push_back({"EXTENT_N", "en", {0}, 0, "", "extent_n"});
+  SpaceContext context = context_of(info);
+  context.problem["extent_n"] = 300;
+  const auto space = ConfigSpace::enumerate(context);
+  REQUIRE(space);
+  std::set<std::int64_t> values;
+  for (const std::uint64_t ordinal : space->kept()) {
+    const Config config = space->config_at(ordinal);
+    values.insert(config.values.at("EXTENT_N"));
+    CHECK(is_for_one_extent(info, config) == (config.values.at("EXTENT_N") == 300));
+  }
+  CHECK(values == std::set<std::int64_t>{0, 300});
+  context.overrides["EXTENT_N"] = {0};
+  CHECK(ConfigSpace::enumerate(context)->num_points() * 2 == space->num_points());
+}
+
 TEST_CASE("a rule that cannot be evaluated refuses and says why") {
   TemplateInfo info = small_template();
   info.rules = {{"divides", "M is shared evenly", expr("extent_m % (BLOCK_M - 64) == 0"), false}};

@@ -39,12 +39,14 @@ const std::vector<std::vector<std::vector<std::int64_t>>>& more_small_extents() 
   return kinds;
 }
 
-Problem shrink(const generator::Program& program, const Problem& problem, const std::vector<std::int64_t>& extents) {
+/// `kept` is the dim that stays, if there is one.
+Problem shrink(const generator::Program& program, const Problem& problem, const std::vector<std::int64_t>& extents,
+               const std::string& kept) {
   Problem small = problem;
   small.strides.clear();
   std::size_t next = 0;
   for (auto& [name, value] : small.dims)
-    if (value > kSmallDim) value = std::min(value, extents[next++ % extents.size()]);
+    if (value > kSmallDim && name != kept) value = std::min(value, extents[next++ % extents.size()]);
   for (const generator::Tensor& tensor : program.tensors) {
     if (!tensor.has_any_strides) continue;
     std::int64_t stride = 1;  // row-major; the order of the axes' strides of the tuning problem is kept by its own kernel's constraints
@@ -91,16 +93,20 @@ Result<std::shared_ptr<const VerificationData>> VerificationSource::at_problem(s
 }
 
 std::shared_ptr<const VerificationData> VerificationSource::first_legal(const LaunchPlan& plan, const ExtentLists& lists) {
-  for (const auto& extents : lists) {
-    const Problem small = shrink(program_, problem_, extents);
-    if (small == problem_ || !is_problem_of(program_, small) || !first_broken_constraint(plan, small).empty()) continue;
-    auto& slot = small_[small.to_text()];
-    if (slot == nullptr) {
-      auto made = make(small, run_seed_ ^ 0x5a17, kMaxWholeSamples);
-      if (!made) continue;  // the extents of this op do not shrink independently (a gather's range, say)
-      slot = std::move(*made);
+  std::vector<std::string> kept = {""};  // a kernel may be for one value of a dim
+  for (const auto& [name, value] : problem_.dims) kept.push_back(name);
+  for (const std::string& dim : kept) {
+    for (const auto& extents : lists) {
+      const Problem small = shrink(program_, problem_, extents, dim);
+      if (small == problem_ || !is_problem_of(program_, small) || !first_broken_constraint(plan, small).empty()) continue;
+      auto& slot = small_[small.to_text()];
+      if (slot == nullptr) {
+        auto made = make(small, run_seed_ ^ 0x5a17, kMaxWholeSamples);
+        if (!made) continue;  // the extents of this op do not shrink independently (a gather's range, say)
+        slot = std::move(*made);
+      }
+      return slot;
     }
-    return slot;
   }
   return nullptr;
 }

@@ -3,8 +3,8 @@
 //
 //   out[m,n] = silu(x[m,n]) * x[m,n + N] * scale[table[m],n]
 //
-// Config: THREADS = 128, ROWS = 1, VEC = 8, ITEMS = 2, CLUSTER = 1, CTAS_PER_SM = 0, COLUMNS_FIRST = 0,
-// HAS_HINTS = 0, IS_STREAMED = 0
+// Config: THREADS = 128, ROWS = 1, VEC = 8, ITEMS = 1, CLUSTER = 1, CTAS_PER_SM = 0, MAX_REGISTERS = 0,
+// COLUMNS_FIRST = 0, HAS_HINTS = 0, IS_STREAMED = 0, EXTENT_N = 2048
 
 /// f16 bits -> f32, exact.
 __device__ __forceinline__ float cvt_f32_f16(unsigned short bits) {
@@ -51,17 +51,26 @@ __device__ __forceinline__ T from_accumulator(Acc value) {
 
 struct Config {
   using Accumulator = float;
-  static constexpr int REDUCTIONS = 1;   ///< of one phase, at most
-  static constexpr int THREADS = 128;    ///< threads of a CTA that share a row
-  static constexpr int ROWS = 1;         ///< rows of a CTA
-  static constexpr int VEC = 8;          ///< neighbouring elements of a thread
-  static constexpr int ITEMS = 2;        ///< vectors of a thread
-  static constexpr int CLUSTER = 1;      ///< CTAs that share a row
-  static constexpr int CTAS_PER_SM = 0;  ///< persistent CTAs; 0: each has its own rows alone
+  static constexpr int REDUCTIONS = 1;         ///< of one phase, at most
+  static constexpr int THREADS = 128;          ///< threads of a CTA that share a row
+  static constexpr int ROWS = 1;               ///< rows of a CTA
+  static constexpr int VEC = 8;                ///< neighbouring elements of a thread
+  static constexpr int ITEMS = 1;              ///< vectors of a thread
+  static constexpr int CLUSTER = 1;            ///< CTAs that share a row
+  static constexpr int CTAS_PER_SM = 0;        ///< persistent CTAs; 0: each has its own rows alone
+  static constexpr int MAX_REGISTERS = 0;      ///< of a thread, for more CTAs an SM; 0: as wanted
+  static constexpr long long EXTENT_N = 2048;  ///< length of all rows; 0: known at launch
 
   static constexpr int kThreads = THREADS * ROWS;
   static constexpr int kWarpsPerRow = THREADS < 32 ? 1 : THREADS / 32;
   static constexpr int kColumns = THREADS * VEC * ITEMS;  ///< that a CTA's threads hold of a row
+  static constexpr int kLeastCtasPerSm = CTAS_PER_SM > 0     ? CTAS_PER_SM
+                                         : MAX_REGISTERS > 0 ? 65536 / (MAX_REGISTERS * kThreads)
+                                                             : 1;  ///< for the compiler
+  /// In kernels for rows of one length: every vector of every item exists. So does every row where each CTA
+  /// has one.
+  static constexpr bool kColumnsExist = EXTENT_N > 0 && EXTENT_N % (kColumns * CLUSTER) == 0;
+  static constexpr bool kRowsExist = ROWS == 1;
 };
 
 __device__ __forceinline__ void ld_global_v4_b32(const void* gmem, unsigned& w0, unsigned& w1, unsigned& w2,
@@ -112,16 +121,6 @@ __device__ __forceinline__ void store_words(void* pointer, const unsigned (&word
   }
 }
 
-/// Whether every access to kVec elements at `pointer` + whole multiples of the strides that were or-ed
-/// together is aligned to its width.
-template <int kVec, typename T>
-__device__ __forceinline__ bool is_aligned_for(const T* pointer, long long strides) {
-  constexpr int kAccessBytes = wide_access_bytes(kVec, static_cast<int>(sizeof(T)));
-  const unsigned long long bits =
-      reinterpret_cast<unsigned long long>(pointer) | static_cast<unsigned long long>(strides) * sizeof(T);
-  return bits % kAccessBytes == 0;
-}
-
 template <int kAccessBytes, int kWords>
 __device__ __forceinline__ void load_whole_words(const void* pointer, unsigned (&words)[kWords]) {
 #pragma unroll
@@ -137,11 +136,9 @@ template <int kVec, bool kIsWhole, typename T>
 __device__ __forceinline__ void load_elements(const T* pointer, long long stride, int count,
                                               ElementWords<T, kVec>& values) {
   constexpr int kAccessBytes = wide_access_bytes(kVec, static_cast<int>(sizeof(T)));
-  if constexpr (kIsWhole && kAccessBytes > 0) {
-    if (stride == 1) {
-      load_whole_words<kAccessBytes>(pointer, values.words);
-      return;
-    }
+  if (stride == 1) {
+    load_whole_words<kAccessBytes>(pointer, values.words);
+    return;
   }
 #pragma unroll
   for (int i = 0; i < kVec; ++i) {
@@ -156,11 +153,9 @@ template <int kVec, bool kIsWhole, typename T>
 __device__ __forceinline__ void store_elements(T* pointer, long long stride, int count,
                                                const ElementWords<T, kVec>& values) {
   constexpr int kAccessBytes = wide_access_bytes(kVec, static_cast<int>(sizeof(T)));
-  if constexpr (kIsWhole && kAccessBytes > 0) {
-    if (stride == 1) {
-      store_words<kAccessBytes>(pointer, values.words);
-      return;
-    }
+  if (stride == 1) {
+    store_words<kAccessBytes>(pointer, values.words);
+    return;
   }
 #pragma unroll
   for (int i = 0; i < kVec; ++i) {
@@ -189,11 +184,9 @@ template <bool kIsWhole, typename T>
 __device__ __forceinline__ void load_row_elements(const T* pointer, long long stride, int count,
                                                   ElementWords<T, Config::VEC>& values) {
   constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
-  if constexpr (kIsWhole && kAccessBytes >= 4) {
-    if (stride == 1) {
-      load_row_words<kAccessBytes>(pointer, values.words);
-      return;
-    }
+  if (stride == 1) {
+    load_row_words<kAccessBytes>(pointer, values.words);
+    return;
   }
   load_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
 }
@@ -202,13 +195,17 @@ template <bool kIsWhole, typename T>
 __device__ __forceinline__ void store_row_elements(T* pointer, long long stride, int count,
                                                    const ElementWords<T, Config::VEC>& values) {
   constexpr int kAccessBytes = wide_access_bytes(Config::VEC, static_cast<int>(sizeof(T)));
-  if constexpr (kIsWhole && kAccessBytes >= 4) {
-    if (stride == 1) {
-      store_row_words<kAccessBytes>(pointer, values.words);
-      return;
-    }
+  if (stride == 1) {
+    store_row_words<kAccessBytes>(pointer, values.words);
+    return;
   }
   store_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
+}
+
+/// A number that follows from the length of a row: a constant in kernels for rows of one length.
+template <long long kNumber>
+__device__ __forceinline__ long long known(long long number) {
+  return kNumber;
 }
 
 /// Kernel parameter `problem`.
@@ -241,16 +238,6 @@ struct RowArgs {
   long long out_stride_m;
 };
 
-/// Whether kVec elements of every contiguous tensor are aligned to their whole, wherever a row's n is a
-/// multiple of kVec. All are looked at without a branch: a row's loads wait for the answer.
-template <int kVec>
-__device__ __forceinline__ bool row_is_aligned(const RowArgs& args) {
-  return is_aligned_for<kVec>(args.x, args.x_stride_m) &
-         is_aligned_for<kVec>(args.x + args.x_offset, args.x_stride_m) &
-         is_aligned_for<kVec>(args.scale, args.scale_stride0) &
-         is_aligned_for<kVec>(args.out, args.out_stride_m);
-}
-
 /// What the elements (m, n) .. (m, n + VEC - 1) need of their row, as it lies in gmem.
 struct RowReads {
   ElementWords<Half, Config::VEC> x;
@@ -265,10 +252,14 @@ struct RowColumns {};
 template <bool kIsWhole>
 __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long long n, int count,
                                          RowReads& reads) {
-  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);
-  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n + args.x_offset, 1, count, reads.x_2);
+  load_row_elements<kIsWhole>(args.x + m * known<2 * Config::EXTENT_N>(args.x_stride_m) + n, 1, count,
+                              reads.x);
+  load_row_elements<kIsWhole>(
+      args.x + m * known<2 * Config::EXTENT_N>(args.x_stride_m) + n + known<Config::EXTENT_N>(args.x_offset),
+      1, count, reads.x_2);
   const long long table_value = to_accumulator<long long>(args.table[m]);
-  load_row_elements<kIsWhole>(args.scale + n + table_value * args.scale_stride0, 1, count, reads.scale);
+  load_row_elements<kIsWhole>(args.scale + n + table_value * known<Config::EXTENT_N>(args.scale_stride0), 1,
+                              count, reads.scale);
 }
 
 template <bool kIsWhole>
@@ -293,7 +284,8 @@ __device__ __forceinline__ void row_store(const RowArgs& args, long long m, long
         silu_approximate(to_accumulator<float>(reads.x.elements[i])) *
         to_accumulator<float>(reads.x_2.elements[i]) * to_accumulator<float>(reads.scale.elements[i]));
   }
-  store_row_elements<kIsWhole>(args.out + m * args.out_stride_m + n, 1, count, out_values);
+  store_row_elements<kIsWhole>(args.out + m * known<Config::EXTENT_N>(args.out_stride_m) + n, 1, count,
+                               out_values);
 }
 
 /// Outputs that have one element a row.
@@ -315,6 +307,10 @@ struct Place {
   __device__ __forceinline__ long long n(int item) const { return first_n + item * kStep; }
 };
 
+__device__ __forceinline__ long long row_length(const RowProblem& problem) {
+  return Config::EXTENT_N > 0 ? Config::EXTENT_N : problem.extent_n;
+}
+
 /// What the problem's sizes and addresses allow.
 enum class Fit {
   kAny,    ///< rows may end inside a vector, tensors may lie at any address
@@ -325,13 +321,7 @@ enum class Fit {
 /// How many of the VEC elements from n on exist in this thread's row.
 template <Fit kFit>
 __device__ __forceinline__ int count_at(const Place& place, long long n, long long extent_n) {
-  if constexpr (kFit == Fit::kFull) {
-    return Config::VEC;
-  }
-  const long long left = extent_n - n;
-  return !place.is_row || left <= 0                   ? 0
-         : kFit == Fit::kWhole || left >= Config::VEC ? Config::VEC
-                                                      : static_cast<int>(left);
+  return Config::VEC;
 }
 
 template <Fit kFit>
@@ -339,7 +329,7 @@ __device__ __forceinline__ void read_columns(const RowArgs& row, const RowProble
                                              const Place& place, RowColumns (&columns)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read_columns<kFit != Fit::kAny>(row, place.n(item), count, columns[item]);
     }
@@ -351,7 +341,7 @@ __device__ __forceinline__ void read_items(const RowArgs& row, const RowProblem&
                                            RowReads (&reads)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read<kFit != Fit::kAny>(row, place.m, place.n(item), count, reads[item]);
     }
@@ -365,7 +355,7 @@ __device__ __forceinline__ void store_items(const RowArgs& row, const RowProblem
                                             const RowResults& results) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_store<kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item], results, count);
     }
@@ -387,7 +377,7 @@ struct Exchange {
 /// phase.
 template <int kPhase, Fit kFit>
 __device__ __forceinline__ void reduce(const RowArgs& row, const RowProblem& problem, const Place& place,
-                                       const RowReads (&reads)[Config::ITEMS],
+                                       RowReads (&reads)[Config::ITEMS],
                                        const RowColumns (&columns)[Config::ITEMS], Exchange& exchange,
                                        int& turn, RowResults& results) {}
 
@@ -428,28 +418,20 @@ __device__ __forceinline__ void make(const RowArgs& row, const RowProblem& probl
 
 // ---- Kernel -------------------------------------------------------------------------------------
 
-extern "C" __global__ void __launch_bounds__(Config::kThreads,
-                                             Config::CTAS_PER_SM > 0 ? Config::CTAS_PER_SM : 1)
-    row_sm80__t128_r1_v8_i2_c1_p0_f0_h0_s0(RowProblem problem, RowArgs row) {
+extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::kLeastCtasPerSm)
+    row_sm80__t128_r1_v8_i1_c1_p0_g0_f0_h0_s0_n2048(RowProblem problem, RowArgs row) {
   __shared__ Exchange exchange;
   const long long step_m =
       static_cast<long long>(gridDim.y) * Config::ROWS;  // of persistent CTAs: their grid has no z
   Place place;
   place.thread = static_cast<int>(threadIdx.x % Config::THREADS);
   place.row = static_cast<int>(threadIdx.x / Config::THREADS);
-  place.m = (static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
+  place.m =
+      (Config::EXTENT_N > 0 ? blockIdx.y : static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) *
+          Config::ROWS +
+      place.row;
   place.first_n = blockIdx.x * static_cast<long long>(Config::kColumns) + place.thread * Config::VEC;
   place.is_row = place.m < problem.extent_m;
-  if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {
-    const bool is_full = problem.extent_n > 0 &&
-                         problem.extent_n % (Config::kColumns * Config::CLUSTER) == 0 &&
-                         problem.extent_m % Config::ROWS == 0 && gridDim.z == 1;
-    if (is_full) {
-      make<Fit::kFull>(row, problem, place, step_m, exchange);
-    } else {
-      make<Fit::kWhole>(row, problem, place, step_m, exchange);
-    }
-  } else {
-    make<Fit::kAny>(row, problem, place, step_m, exchange);
-  }
+  make<Config::kColumnsExist && Config::kRowsExist ? Fit::kFull : Fit::kWhole>(row, problem, place, step_m,
+                                                                               exchange);
 }

@@ -4,8 +4,8 @@
 //   out[m,n] = softmax[n](x[m,n])
 //   peak[m] = max[j](softmax[j](x[m,j]))
 //
-// Config: THREADS = 64, ROWS = 1, VEC = 4, ITEMS = 4, CLUSTER = 1, CTAS_PER_SM = 2, COLUMNS_FIRST = 0,
-// HAS_HINTS = 0, IS_STREAMED = 0
+// Config: THREADS = 64, ROWS = 1, VEC = 4, ITEMS = 4, CLUSTER = 1, CTAS_PER_SM = 2, MAX_REGISTERS = 0,
+// COLUMNS_FIRST = 0, HAS_HINTS = 0, IS_STREAMED = 0, EXTENT_N = 0
 
 /// f32 -> bf16 bits, round to nearest even. sm_80 and up.
 __device__ __forceinline__ unsigned short cvt_rn_bf16_f32(float value) {
@@ -44,17 +44,25 @@ __device__ __forceinline__ T from_accumulator(Acc value) {
 struct Config {
   using Accumulator = float;
   static constexpr int PHASES = 3;
-  static constexpr int REDUCTIONS = 1;   ///< of one phase, at most
-  static constexpr int THREADS = 64;     ///< threads of a CTA that share a row
-  static constexpr int ROWS = 1;         ///< rows of a CTA
-  static constexpr int VEC = 4;          ///< neighbouring elements of a thread
-  static constexpr int ITEMS = 4;        ///< vectors of a thread
-  static constexpr int CLUSTER = 1;      ///< CTAs that share a row
-  static constexpr int CTAS_PER_SM = 2;  ///< persistent CTAs; 0: each has its own rows alone
+  static constexpr int REDUCTIONS = 1;      ///< of one phase, at most
+  static constexpr int THREADS = 64;        ///< threads of a CTA that share a row
+  static constexpr int ROWS = 1;            ///< rows of a CTA
+  static constexpr int VEC = 4;             ///< neighbouring elements of a thread
+  static constexpr int ITEMS = 4;           ///< vectors of a thread
+  static constexpr int CLUSTER = 1;         ///< CTAs that share a row
+  static constexpr int CTAS_PER_SM = 2;     ///< persistent CTAs; 0: each has its own rows alone
+  static constexpr int MAX_REGISTERS = 0;   ///< of a thread, for more CTAs an SM; 0: as wanted
+  static constexpr long long EXTENT_N = 0;  ///< length of all rows; 0: known at launch
 
   static constexpr int kThreads = THREADS * ROWS;
   static constexpr int kWarpsPerRow = THREADS < 32 ? 1 : THREADS / 32;
   static constexpr int kColumns = THREADS * VEC * ITEMS;  ///< that a CTA's threads hold of a row
+  static constexpr int kLeastCtasPerSm = CTAS_PER_SM > 0     ? CTAS_PER_SM
+                                         : MAX_REGISTERS > 0 ? 65536 / (MAX_REGISTERS * kThreads)
+                                                             : 1;  ///< for the compiler
+  /// In kernels for rows of one length: every vector of every item exists. So does every row where each CTA
+  /// has one.
+  static constexpr bool kColumnsExist = EXTENT_N > 0 && EXTENT_N % (kColumns * CLUSTER) == 0;
 };
 
 __device__ __forceinline__ void ld_global_v2_b32(const void* gmem, unsigned& w0, unsigned& w1) {
@@ -186,6 +194,12 @@ __device__ __forceinline__ void store_row_elements(T* pointer, long long stride,
   store_elements<Config::VEC, kIsWhole>(pointer, stride, count, values);
 }
 
+/// A number that follows from the length of a row: a constant in kernels for rows of one length.
+template <long long kNumber>
+__device__ __forceinline__ long long known(long long number) {
+  return number;
+}
+
 /// Kernel parameter `problem`.
 struct RowProblem {
   long long extent_m;  ///< rows
@@ -213,7 +227,8 @@ struct RowArgs {
 /// multiple of kVec. All are looked at without a branch: a row's loads wait for the answer.
 template <int kVec>
 __device__ __forceinline__ bool row_is_aligned(const RowArgs& args) {
-  return is_aligned_for<kVec>(args.x, args.x_stride_m) & is_aligned_for<kVec>(args.out, args.out_stride_m);
+  return is_aligned_for<kVec>(args.x, known<Config::EXTENT_N>(args.x_stride_m)) &
+         is_aligned_for<kVec>(args.out, known<Config::EXTENT_N>(args.out_stride_m));
 }
 
 /// What the elements (m, n) .. (m, n + VEC - 1) need of their row, as it lies in gmem.
@@ -228,7 +243,7 @@ struct RowColumns {};
 template <bool kIsWhole>
 __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long long n, int count,
                                          RowReads& reads) {
-  load_row_elements<kIsWhole>(args.x + m * args.x_stride_m + n, 1, count, reads.x);
+  load_row_elements<kIsWhole>(args.x + m * known<Config::EXTENT_N>(args.x_stride_m) + n, 1, count, reads.x);
 }
 
 template <bool kIsWhole>
@@ -333,7 +348,8 @@ __device__ __forceinline__ void row_store(const RowArgs& args, long long m, long
     const float value_2 = value * uniform_2;
     out_values.elements[i] = from_accumulator<BFloat16>(value_2);
   }
-  store_row_elements<kIsWhole>(args.out + m * args.out_stride_m + n, 1, count, out_values);
+  store_row_elements<kIsWhole>(args.out + m * known<Config::EXTENT_N>(args.out_stride_m) + n, 1, count,
+                               out_values);
 }
 
 /// Outputs that have one element a row.
@@ -357,6 +373,10 @@ struct Place {
   __device__ __forceinline__ long long n(int item) const { return first_n + item * kStep; }
 };
 
+__device__ __forceinline__ long long row_length(const RowProblem& problem) {
+  return Config::EXTENT_N > 0 ? Config::EXTENT_N : problem.extent_n;
+}
+
 /// What the problem's sizes and addresses allow.
 enum class Fit {
   kAny,    ///< rows may end inside a vector, tensors may lie at any address
@@ -371,9 +391,9 @@ __device__ __forceinline__ int count_at(const Place& place, long long n, long lo
     return Config::VEC;
   }
   const long long left = extent_n - n;
-  return !place.is_row || left <= 0                   ? 0
-         : kFit == Fit::kWhole || left >= Config::VEC ? Config::VEC
-                                                      : static_cast<int>(left);
+  return !place.is_row || (!Config::kColumnsExist && left <= 0) ? 0
+         : kFit == Fit::kWhole || left >= Config::VEC           ? Config::VEC
+                                                                : static_cast<int>(left);
 }
 
 template <Fit kFit>
@@ -381,7 +401,7 @@ __device__ __forceinline__ void read_columns(const RowArgs& row, const RowProble
                                              const Place& place, RowColumns (&columns)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read_columns<kFit != Fit::kAny>(row, place.n(item), count, columns[item]);
     }
@@ -393,7 +413,7 @@ __device__ __forceinline__ void read_items(const RowArgs& row, const RowProblem&
                                            RowReads (&reads)[Config::ITEMS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_read<kFit != Fit::kAny>(row, place.m, place.n(item), count, reads[item]);
     }
@@ -408,7 +428,7 @@ __device__ __forceinline__ void accumulate_items(const RowArgs& row, const RowPr
                                                  Accumulator (&partial)[Config::REDUCTIONS]) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_accumulate<kPhase, kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item],
                                                 results, count, partial);
@@ -423,7 +443,7 @@ __device__ __forceinline__ void store_items(const RowArgs& row, const RowProblem
                                             const RowResults& results) {
 #pragma unroll
   for (int item = 0; item < Config::ITEMS; ++item) {
-    const int count = count_at<kFit>(place, place.n(item), problem.extent_n);
+    const int count = count_at<kFit>(place, place.n(item), row_length(problem));
     if (count > 0) {
       row_store<kFit != Fit::kAny>(row, place.m, place.n(item), reads[item], columns[item], results, count);
     }
@@ -486,7 +506,7 @@ __device__ __forceinline__ void combine(Exchange& exchange, int turn, const Plac
 /// phase.
 template <int kPhase, Fit kFit>
 __device__ __forceinline__ void reduce(const RowArgs& row, const RowProblem& problem, const Place& place,
-                                       const RowReads (&reads)[Config::ITEMS],
+                                       RowReads (&reads)[Config::ITEMS],
                                        const RowColumns (&columns)[Config::ITEMS], Exchange& exchange,
                                        int& turn, RowResults& results) {
   if constexpr (kPhase < Config::PHASES) {
@@ -543,16 +563,18 @@ __device__ __forceinline__ void make(const RowArgs& row, const RowProblem& probl
 
 // ---- Kernel -------------------------------------------------------------------------------------
 
-extern "C" __global__ void __launch_bounds__(Config::kThreads,
-                                             Config::CTAS_PER_SM > 0 ? Config::CTAS_PER_SM : 1)
-    row_sm80__t64_r1_v4_i4_c1_p2_f0_h0_s0(RowProblem problem, RowArgs row) {
+extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::kLeastCtasPerSm)
+    row_sm80__t64_r1_v4_i4_c1_p2_g0_f0_h0_s0_n0(RowProblem problem, RowArgs row) {
   __shared__ Exchange exchange;
   const long long step_m =
       static_cast<long long>(gridDim.y) * Config::ROWS;  // of persistent CTAs: their grid has no z
   Place place;
   place.thread = static_cast<int>(threadIdx.x % Config::THREADS);
   place.row = static_cast<int>(threadIdx.x / Config::THREADS);
-  place.m = (static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
+  place.m =
+      (Config::EXTENT_N > 0 ? blockIdx.y : static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) *
+          Config::ROWS +
+      place.row;
   place.first_n = blockIdx.x * static_cast<long long>(Config::kColumns) + place.thread * Config::VEC;
   place.is_row = place.m < problem.extent_m;
   if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {
