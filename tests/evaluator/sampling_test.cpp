@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/spec/spec_helpers.h"
 
 using kw::tuner::sample_coordinates;
 
@@ -61,4 +62,33 @@ TEST_CASE("a large tensor gets exactly the samples asked for, with corners, ends
 TEST_CASE("samples are the same for the same seed and others for another") {
   CHECK(sample_coordinates({1024, 4096}, 4096, 3) == sample_coordinates({1024, 4096}, 4096, 3));
   CHECK(sample_coordinates({1024, 4096}, 4096, 3) != sample_coordinates({1024, 4096}, 4096, 4));
+}
+
+TEST_CASE("where rows cost much, the samples lie in few of them") {
+  const Point extents = {4096, 4096};
+  const std::vector<std::int64_t> flat = sample_coordinates(extents, 4096, 3, 25);
+  std::set<std::int64_t> rows, columns;
+  for (size_t i = 0; i < flat.size(); i += 2) {
+    rows.insert(flat[i]);
+    columns.insert(flat[i + 1]);
+  }
+  CHECK(flat.size() == 2 * 4096);
+  CHECK(rows.size() == 25);
+  for (const std::int64_t edge : {0, 4095, 255, 256}) CHECK(rows.contains(edge));
+  for (const std::int64_t edge : {0, 4095, 255, 256}) CHECK(columns.contains(edge));
+  CHECK(sample_coordinates({4096, 8}, 4096, 3, 25).size() == 2 * 25 * 8);
+}
+
+TEST_CASE("the rows of intermediates that a reduction reads are counted, those of a sum that is read where it stands are not") {
+  const auto work = [](const std::string& body) {
+    const std::string text =
+        "name = \"t\"\n[dims]\nM = 8\nN = 24\nK = 16\n[tensors]\nA = { dtype = \"f16\", shape = [\"M\", \"K\"] }\n"
+        "B = { dtype = \"f16\", shape = [\"N\", \"K\"] }\nC = { dtype = \"f16\", shape = [\"K\", \"N\"] }\n"
+        "out = { dtype = \"f16\", shape = [\"M\", \"K\"], role = \"out\" }\n[compute]\nbody = \"\"\"\n" +
+        body + "\n\"\"\"\n";
+    const auto program = kw::generator::program_of(text);
+    return kw::tuner::whole_row_work(*program, program->problems.front());
+  };
+  CHECK(work("g[m,n] = sum[k](A[m,k] * B[n,k])\nout[m,k] = sum[n](g[m,n] * C[k,n])") == 8 * 24 * 16);
+  CHECK(work("g[m,n] = sum[k](A[m,k] * B[n,k])\nh[m,n] = relu(g[m,n])\nout[m,k] = sum[n](h[m,n] * C[k,n])") == 8 * 24 * 16);
 }

@@ -7,12 +7,15 @@
 #include <set>
 
 #include "generator/spec/evaluator.h"
+#include "generator/spec/walk.h"
 #include "tuner/verify/random_input.h"
 
 namespace kw::tuner {
 namespace {
 
 constexpr std::int64_t kTileExtents[] = {256, 128, 64, 32, 16};
+constexpr double kMaxWholeRowWork = 3e9;  // multiplications for whole rows of intermediates: a second or two on 16 cores
+constexpr std::int64_t kMinRows = 8;      // ends, and both sides of a tile edge
 
 /// A stream of positions, equal for equal seeds.
 class Positions {
@@ -95,7 +98,8 @@ std::vector<Coordinates> sample_rows(const std::vector<std::int64_t>& extents, s
 
 }  // namespace
 
-std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& extents, std::int64_t max_samples, std::uint64_t seed) {
+std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& extents, std::int64_t max_samples, std::uint64_t seed,
+                                             std::int64_t max_rows) {
   const double num_elements = product_of(extents);
   if (num_elements == 0 || extents.empty() || max_samples <= 0) return {};
   std::set<Coordinates> chosen;
@@ -111,10 +115,11 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
     const double num_possible_rows = num_elements / static_cast<double>(extents.back());
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(num_in_grid)));
     // A short side gives its share to the other one.
+    const double rows_at_most = std::min(num_possible_rows, static_cast<double>(max_rows));
     const std::int64_t num_columns =
-        std::min(extents.back(), num_possible_rows < static_cast<double>(side) ? num_in_grid / static_cast<std::int64_t>(num_possible_rows)
-                                                                               : std::max<std::int64_t>(side, 1));
-    const std::int64_t num_rows = std::max<std::int64_t>(num_in_grid / std::max<std::int64_t>(num_columns, 1), 1);
+        std::min(extents.back(), rows_at_most < static_cast<double>(side) ? num_in_grid / static_cast<std::int64_t>(rows_at_most)
+                                                                          : std::max<std::int64_t>(side, 1));
+    const std::int64_t num_rows = std::min(max_rows, std::max<std::int64_t>(num_in_grid / std::max<std::int64_t>(num_columns, 1), 1));
     const std::vector<Coordinates> rows = sample_rows(extents, num_rows, random);
     const std::vector<std::int64_t> columns = interesting_positions(extents.back(), num_columns, random);
     for (const Coordinates& row : rows) {
@@ -124,9 +129,16 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
         chosen.insert(std::move(point));
       }
     }
-    while (static_cast<std::int64_t>(chosen.size()) < max_samples) {
+    const bool is_anywhere = static_cast<double>(max_rows) >= std::min(num_possible_rows, static_cast<double>(max_samples));
+    const double num_reachable = is_anywhere ? num_elements : static_cast<double>(rows.size()) * static_cast<double>(extents.back());
+    while (static_cast<double>(chosen.size()) < std::min(static_cast<double>(max_samples), num_reachable)) {
       Coordinates point;
-      for (const std::int64_t extent : extents) point.push_back(random.below(extent));
+      if (is_anywhere) {
+        for (const std::int64_t extent : extents) point.push_back(random.below(extent));
+      } else {
+        point = rows[static_cast<size_t>(random.below(static_cast<std::int64_t>(rows.size())))];
+        point.push_back(random.below(extents.back()));
+      }
       chosen.insert(std::move(point));
     }
   }
@@ -134,6 +146,42 @@ std::vector<std::int64_t> sample_coordinates(const std::vector<std::int64_t>& ex
   flat.reserve(chosen.size() * extents.size());
   for (const Coordinates& point : chosen) flat.insert(flat.end(), point.begin(), point.end());
   return flat;
+}
+
+double whole_row_work(const generator::Program& program, const Problem& problem) {
+  using Kind = generator::ExprNode::Kind;
+  std::map<std::string, const generator::Statement*> writers;
+  for (const generator::Statement& statement : program.statements) writers[statement.target] = &statement;
+  std::set<std::string> whole;  // statements that a reduction reads, and what those read
+  const auto note = [&](const generator::ExprRef& expr, const auto& self) -> void {
+    generator::visit_nodes(expr, [&](const generator::ExprRef& node) {
+      const auto writer = node->kind == Kind::kRead ? writers.find(node->name) : writers.end();
+      if (writer != writers.end() && whole.insert(node->name).second) self(writer->second->value, self);
+      return true;
+    });
+  };
+  const auto each_reduction = [](const generator::ExprRef& expr, const auto& use) {
+    generator::visit_nodes(expr, [&](const generator::ExprRef& node) {
+      if (node->kind == Kind::kReduce) use(node);
+      return true;
+    });
+  };
+  for (const generator::Statement& statement : program.statements)
+    each_reduction(statement.value, [&](const generator::ExprRef& node) { note(node->operands[0], note); });
+  double work = 0;
+  const auto extents = [&](const std::vector<std::string>& indices) {
+    double product = 1;
+    for (const std::string& name : indices) {
+      const generator::Index* index = program.find_index(name);
+      if (index != nullptr) product *= static_cast<double>(index->extent.evaluate(problem.dims).value_or(1));
+    }
+    return product;
+  };
+  for (const std::string& name : whole) {
+    const generator::Statement& statement = *writers.at(name);
+    each_reduction(statement.value, [&](const generator::ExprRef& node) { work += extents(statement.indices) * extents(node->indices); });
+  }
+  return work;
 }
 
 Result<std::vector<OutputSamples>> reference_samples(const generator::Program& program, const Problem& problem,
@@ -153,7 +201,12 @@ Result<std::vector<OutputSamples>> reference_samples(const generator::Program& p
     samples.tensor = tensor.name;
     samples.dtype = tensor.dtype;
     samples.rank = static_cast<int>(extents.size());
-    samples.coordinates = sample_coordinates(extents, max_samples, seed);
+    const double num_rows = extents.empty() ? 1 : product_of(extents) / static_cast<double>(std::max<std::int64_t>(extents.back(), 1));
+    const double work_per_row = whole_row_work(program, problem) / std::max(num_rows, 1.0);
+    const auto max_rows = work_per_row * num_rows <= kMaxWholeRowWork
+                              ? std::numeric_limits<std::int64_t>::max()
+                              : std::max(kMinRows, static_cast<std::int64_t>(kMaxWholeRowWork / work_per_row));
+    samples.coordinates = sample_coordinates(extents, max_samples, seed, max_rows);
     if (extents.empty() || !samples.coordinates.empty()) {
       KW_TRY(const std::vector<generator::ReferenceValue> values, evaluator.evaluate(tensor.name, samples.coordinates, num_threads));
       for (size_t i = 0; i < values.size(); ++i) {
