@@ -53,7 +53,9 @@ class ReductionNamer {
     auto node = std::make_shared<ExprNode>(*expr);
     // A branch of where may leave its tensors' axes where it is not taken: it stays inside.
     const std::size_t num_open = expr->kind == Kind::kCall && expr->function == Function::kWhere ? 1 : expr->operands.size();
-    for (std::size_t i = 0; i < num_open; ++i) node->operands[i] = named(expr->operands[i], statement, false);
+    // A sum that is only rounded is whole: it is stored as it is rounded.
+    const bool is_rounded = is_whole && expr->kind == Kind::kCast;
+    for (std::size_t i = 0; i < num_open; ++i) node->operands[i] = named(expr->operands[i], statement, is_rounded);
     ExprRef result = std::move(node);
     if (result->kind == Kind::kReduce && !is_whole) result = split_off(result, statement);
     return done_[expr.get()] = result;

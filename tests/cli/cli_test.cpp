@@ -175,7 +175,7 @@ cut 1: stream, stream__new_sum; stream__new_sum -> out
   INFO(whole.output);
   CHECK(whole.exit_code == 0);
   CHECK(contains(whole.output, "unfused: 4 kernels: g; u; g, u -> h; h -> out"));
-  CHECK(contains(whole.output, "workspace 11.0 MB (11.0 MB unshared)"));
+  CHECK(contains(whole.output, "workspace 7.3 MB (7.3 MB unshared)"));
   CHECK(contains(whole.output, "plan3__"));
   // For one token a product is rows of the matrix: the gated pair is one kernel.
   const Ran one_token = sandbox.run("explain --json --set M=1" + mlp);

@@ -157,6 +157,16 @@ TEST_CASE("a stored value has the type of its cast, else the type of the arithme
   }
 }
 
+TEST_CASE("a sum that is only rounded is stored as it is rounded: no cut keeps it before") {
+  Builder builder = two_products();
+  builder.tensor("out", DType::kF16, {"M", "N"}, TensorRole::kOut);
+  builder.statement("left", {"m", "n"}, cast(DType::kF16, product("x", "gate")), false);
+  builder.statement("right", {"m", "n"}, cast(DType::kF16, product("x", "up")), false);
+  builder.statement("out", {"m", "n"}, read("left", Names{"m", "n"}) * read("right", Names{"m", "n"}), true);
+  CHECK(cuts(builder.program, at_most(1)) == std::vector<std::string>{"right; right -> out", "left; left -> out"});
+  CHECK(unfused_partition(builder.program)->to_text() == "left; right; left, right -> out");
+}
+
 TEST_CASE("an old value that a later kernel would read after its update is refused") {
   Builder builder = two_products();
   builder.tensor("state", DType::kF32, {"M", "N"}, TensorRole::kInOut).tensor("out", DType::kF32, {"M", "N"}, TensorRole::kOut);
