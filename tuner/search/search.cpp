@@ -3,6 +3,7 @@
 #include "tuner/search/search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -13,8 +14,9 @@
 namespace kw::tuner {
 namespace {
 
-constexpr double kSecondsPerVariant = 0.6;     // compile, verify and early timing of one variant, seen on 16 cores and one H200
+constexpr double kSecondsPerVariant = 0.25;    // compile, verify and early timing of one variant at best, seen on 16 cores and one H200
 constexpr std::size_t kExplorationStride = 8;  // one place in eight for configs the model does not favour
+constexpr std::size_t kOfClassAtOnce = 2;
 constexpr std::size_t kMinFinalists = 4, kMaxFinalists = 12, kMaxTiedFinalists = 16;
 
 std::vector<std::size_t> measured_fastest_first(const std::vector<double>& times_us) {
@@ -68,8 +70,19 @@ std::vector<std::size_t> choose_first_rung(const std::vector<std::size_t>& class
   for (std::size_t i = 0; i < num_ranked && chosen.size() < num_favoured; ++i)
     if (num_of_class[class_of[i]]++ < options.max_per_class) take(i);
   for (std::size_t i = 0; i < num_ranked && chosen.size() < num_favoured; ++i) take(i);  // few classes: the next best of them
+  std::map<std::size_t, std::size_t> num_before;                                         // of a class
+  std::vector<std::size_t> turn(num_ranked);
+  for (const std::size_t position : chosen) turn[position] = num_before[class_of[position]]++ / kOfClassAtOnce;
+  kw::stable_sort(chosen, [&](std::size_t a, std::size_t b) { return turn[a] < turn[b]; });
   while (chosen.size() < count) take(random() % num_ranked);
   return chosen;
+}
+
+std::vector<std::size_t> put_first(const std::vector<std::size_t>& chosen, const std::vector<std::size_t>& first) {
+  std::vector<std::size_t> order = first;
+  const auto is_new = [&](std::size_t position) { return std::find(first.begin(), first.end(), position) == first.end(); };
+  std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(order), is_new);
+  return order;
 }
 
 std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options) {

@@ -24,10 +24,14 @@ struct SearchOptions {
 
 /// Variants of the first rung, in the order to try them: positions in the model's order. `class_of[i]` says which configs the model
 /// holds for alike. Halving takes the model's best, at most max_per_class of a class, so that the first places are not one shape in
-/// many spellings; one place in eight is filled from further down, so that a wrong model is noticed.
+/// many spellings; one place in eight is filled from further down, so that a wrong model is noticed. A run that its budget ends has seen
+/// many classes: two of each are tried before a third of any.
 std::vector<std::size_t> choose_first_rung(const std::vector<std::size_t>& class_of, const SearchOptions& options);
 /// The same where every config is a class of its own.
 std::vector<std::size_t> choose_first_rung(std::size_t num_ranked, const SearchOptions& options);
+
+/// `chosen` with these positions before all others; those it lacks are added.
+std::vector<std::size_t> put_first(const std::vector<std::size_t>& chosen, const std::vector<std::size_t>& first);
 
 /// Of the early times (us, in any order; negative: not measured), those to time by the full protocol: the fastest quarter,
 /// at least 4 and at most 12, and all within `tie_band` of the fastest up to 16.

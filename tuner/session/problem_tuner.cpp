@@ -12,13 +12,18 @@
 #include <tuple>
 
 #include "simulator/ptx/parser.h"
+#include "tuner/session/plan_steps.h"
 #include "tuner/session/roofline.h"
 #include "tuner/session/simulate_session.h"
 
 namespace kw::tuner {
 namespace {
 
-constexpr std::size_t kMinTries = 8;  // past the budget so many variants are tried to find one that is right
+constexpr double kStepsShare = 0.6;  // of the budget, for the kernels of plans by themselves
+constexpr double kNearTemplate = 2;  // a template's best is tried where the model gives it no more than so many times the best time
+constexpr std::size_t kFirstOfTemplate = 4;
+constexpr std::size_t kCompiledAhead = 8;  // variants of each of these kernels
+constexpr std::size_t kMinTries = 8;       // past the budget so many variants are tried to find one that is right
 
 /// Faults that may pass: the variant is tried again in a later run.
 bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }
@@ -35,6 +40,28 @@ std::vector<std::size_t> classes_of(const std::vector<RankedVariant>& ranked) {
         numbers.emplace(std::make_tuple(variant.factory, prediction.math_us, prediction.smem_us), numbers.size()).first->second);
   }
   return classes;
+}
+
+/// The model's best of each template whose hopes are near the best: templates are compared by times, not by a model that may like one.
+std::vector<std::size_t> best_of_templates(const std::vector<RankedVariant>& ranked) {
+  std::vector<std::size_t> best;
+  std::map<std::size_t, std::size_t> num_of_factory;
+  for (std::size_t at = 0; at < ranked.size(); ++at) {
+    const bool is_near = ranked[at].ranked.prediction.time_us <= kNearTemplate * ranked.front().ranked.prediction.time_us;
+    if (is_near && num_of_factory[ranked[at].factory]++ < kFirstOfTemplate) best.push_back(at);
+  }
+  return num_of_factory.size() > 1 ? best : std::vector<std::size_t>();
+}
+
+/// The model's best that takes other extents too, where its best are for one extent: other shapes find it in the database.
+std::vector<std::size_t> best_for_all_extents(const RankedProblem& space) {
+  const auto is_bound = [&](const RankedVariant& variant) {
+    return generator::is_for_one_extent(space.factories[variant.factory].info(), variant.ranked.config);
+  };
+  if (space.ranked.empty() || !is_bound(space.ranked.front())) return {};
+  const auto found = std::find_if_not(space.ranked.begin(), space.ranked.end(), is_bound);
+  if (found == space.ranked.end()) return {};
+  return {static_cast<std::size_t>(found - space.ranked.begin())};
 }
 
 std::uint64_t fresh_seed() {
@@ -80,9 +107,58 @@ void ProblemTuner::report(const std::string& step, std::size_t done, std::size_t
   if (options_.progress) options_.progress(step, done, total);
 }
 
+Status ProblemTuner::tune_steps() {
+  if (!services_.has_device() || options_.plan_kinds == PlanKinds::kSingleKernels) return {};
+  KW_TRY(const generator::TemplateLibrary* templates, services_.templates());
+  const auto partitions = generator::partitions_for(*templates, *spec_.program, services_.arch());
+  if (!partitions) return {};  // rank_problem says why, with what else there is
+  KW_TRY(const std::vector<PlanStep> steps, plan_steps(*partitions, spec_.program->name, problem_));
+  TuneOptions alone = options_;
+  alone.plan_kinds = PlanKinds::kSingleKernels;
+  alone.times_cublaslt = false;
+  alone.search.budget_seconds = kStepsShare * options_.search.budget_seconds / static_cast<double>(std::max<std::size_t>(steps.size(), 1));
+  std::vector<std::unique_ptr<ProblemTuner>> tuners;
+  std::vector<TuneOptions> options(steps.size(), alone);
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const std::string& name = steps[at].spec->program->name;
+    options[at].progress = [&](const std::string& what, std::size_t done, std::size_t total) { report(name + " " + what, done, total); };
+    auto tuner = std::make_unique<ProblemTuner>(*steps[at].spec, steps[at].problem, options[at], services_);
+    const Status prepared = tuner->prepare();
+    if (!prepared && prepared.error().code == Code::kNotSupported) continue;  // costs the cuts that need this kernel
+    KW_TRY_VOID(prepared);
+    // While one kernel is timed, the compiler works on those of the next.
+    KW_TRY_VOID(tuner->compile_ahead(kCompiledAhead));
+    tuners.push_back(std::move(tuner));
+  }
+  for (std::size_t at = 0; at < tuners.size(); ++at) {
+    if (options_.stop_requested != nullptr && options_.stop_requested->load()) break;
+    tuners[at]->start_ = std::chrono::steady_clock::now();
+    KW_TRY_VOID(tuners[at]->finish());
+    report("kernels of plans tuned", at + 1, tuners.size());
+  }
+  return {};
+}
+
+Status ProblemTuner::compile_ahead(std::size_t max_count) {
+  for (const std::size_t at : to_compile(max_count)) {
+    KW_TRY(candidates_[at].compiling, submit(candidates_[at]));
+  }
+  return {};
+}
+
+Result<std::future<CompileOutcome>> ProblemTuner::submit(const Candidate& candidate) {
+  KW_TRY(CompilePool * pool, services_.compile_pool());
+  CompileRequest request;
+  request.source = candidate.variant.source;
+  request.arch = services_.arch();
+  name_kernels(candidate.variant.plan, request);
+  request.wants_ptx = !services_.has_device() && options_.simulates;
+  return pool->submit(std::move(request));
+}
+
 Status ProblemTuner::rank_and_choose() {
   KW_TRY(base_key_, key_of_problem(spec_, problem_, services_));
-  KW_TRY(space_, rank_problem(spec_, services_, problem_));
+  KW_TRY(space_, rank_problem(spec_, services_, problem_, options_.plan_kinds));
   KW_TRY(const generator::WorkCounts work, generator::count_work(*spec_.program, problem_, services_.limits().l2_bytes));
   floor_us_ = roofline_of(*spec_.program, work, services_.limits(), options_.is_warm_l2).floor_us;
   KW_TRY(db::Database * database, services_.database());
@@ -90,7 +166,15 @@ Status ProblemTuner::rank_and_choose() {
   SearchOptions search = options_.search;
   if (!services_.has_device() && search.kind == SearchKind::kHalving) search.max_first_rung = static_cast<int>(options_.num_predicted);
   if (!services_.has_device() && search.kind == SearchKind::kHalving) search.budget_seconds = 1e9;
-  for (const std::size_t position : choose_first_rung(classes_of(space_->ranked), search)) {
+  std::vector<std::size_t> chosen = choose_first_rung(classes_of(space_->ranked), search);
+  if (search.kind == SearchKind::kHalving) {
+    for (const std::size_t position : best_for_all_extents(*space_)) {
+      if (std::find(chosen.begin(), chosen.end(), position) != chosen.end()) continue;
+      chosen.insert(chosen.begin() + static_cast<std::ptrdiff_t>(std::min(kFirstOfTemplate, chosen.size())), position);
+    }
+    chosen = put_first(chosen, best_of_templates(space_->ranked));
+  }
+  for (const std::size_t position : chosen) {
     Candidate candidate;
     candidate.factory = space_->ranked[position].factory;
     candidate.ranked = space_->ranked[position].ranked;
@@ -228,13 +312,11 @@ Status ProblemTuner::compile_in_order(const std::vector<std::size_t>& order, con
   for (std::size_t at = 0; at < order.size(); ++at) {
     if (must_stop()) break;
     while (submitted < order.size() && submitted < at + window) {
-      const generator::Variant& variant = candidates_[order[submitted]].variant;
-      CompileRequest request;
-      request.source = variant.source;
-      request.arch = services_.arch();
-      name_kernels(variant.plan, request);
-      request.wants_ptx = !services_.has_device() && options_.simulates;
-      futures[submitted++] = pool->submit(std::move(request));
+      Candidate& next = candidates_[order[submitted]];
+      if (!next.compiling.valid()) {
+        KW_TRY(next.compiling, submit(next));
+      }
+      futures[submitted++] = std::move(next.compiling);
     }
     Candidate& candidate = candidates_[order[at]];
     CompileOutcome outcome = futures[at].get();

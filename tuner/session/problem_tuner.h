@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct Candidate {
   generator::RankedConfig ranked;
   generator::Variant variant;
   std::string emit_error;
+  std::future<CompileOutcome> compiling;  ///< valid: asked for ahead of its turn
   std::optional<CompiledKernel> kernel;
   std::optional<VerifiedKernel> verified;
   bool has_failed = false;  ///< a row with a failure status exists; not tried again
@@ -33,14 +35,18 @@ class ProblemTuner {
  public:
   ProblemTuner(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services);
 
-  Status rank_and_choose();    ///< enumerate, refuse, rank, store the refusals, choose the first rung
-  Status emit_chosen();        ///< text and plan of each chosen variant, on all cores
-  Status find_earlier_rows();  ///< resume: what has a row is not done again
-  Status find_baseline();      ///< only when it was asked for: whether the library serves the op, and what is stored of it
-  void screen_baseline();      ///< the library's algorithms by the early rung
-  Status predict();            ///< no device: compile the best, simulate them at small problems, store predicted rows
-  Status run_first_rung();     ///< compile | verify | early timing, as a pipeline
-  Status run_final_rung();     ///< full protocol for the finalists
+  Status tune_steps();                          ///< the kernels of plans, each by itself: their rows are in the database then
+  Status prepare();                             ///< rank_and_choose to find_baseline: what needs no device
+  Status compile_ahead(std::size_t max_count);  ///< asks the compiler for the first variants to try
+  Result<ProblemSummary> finish();              ///< the rest, on the device or on the simulator; the budget begins to run here
+  Status rank_and_choose();                     ///< enumerate, refuse, rank, store the refusals, choose the first rung
+  Status emit_chosen();                         ///< text and plan of each chosen variant, on all cores
+  Status find_earlier_rows();                   ///< resume: what has a row is not done again
+  Status find_baseline();                       ///< only when it was asked for: whether the library serves the op, and what is stored of it
+  void screen_baseline();                       ///< the library's algorithms by the early rung
+  Status predict();                             ///< no device: compile the best, simulate them at small problems, store predicted rows
+  Status run_first_rung();                      ///< compile | verify | early timing, as a pipeline
+  Status run_final_rung();                      ///< full protocol for the finalists
   /// compile | verify and nothing else, until so many compiled variants are checked: a right one leaves no row, a wrong one does
   Status run_verification(std::size_t num_variants);
   Status run_duels();  ///< interleaved comparison of those within the tie band
@@ -54,6 +60,7 @@ class ProblemTuner {
   Result<std::optional<db::TrialRecord>> find_winner();
   Status store_compile_failure(Candidate& candidate, const CompileOutcome& outcome);
   std::vector<std::size_t> to_compile(std::size_t max_count) const;
+  Result<std::future<CompileOutcome>> submit(const Candidate& candidate);
   Status compile_in_order(const std::vector<std::size_t>& order, const std::function<Status(Candidate&)>& use);
   /// On the simulator, at small problems: false when it is wrong (a failure row was stored). `trial` gets the level and the errors; a
   /// kernel that the simulator cannot run keeps the level `none`, with the reason.

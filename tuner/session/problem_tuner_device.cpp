@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kTieBand = 0.03;  // finalists and duellists within 3 % of the fastest
 constexpr std::size_t kMaxDuellists = 4;
+constexpr std::size_t kMaxStepFinalists = 4;
 
 }  // namespace
 
@@ -132,7 +133,9 @@ void ProblemTuner::screen_baseline() {
 Status ProblemTuner::run_final_rung() {
   std::vector<double> early_us;
   for (const Candidate& candidate : candidates_) early_us.push_back(candidate.has_failed ? -1 : candidate.early_us);
-  const std::vector<std::size_t> finalists = choose_finalists(early_us, kTieBand);
+  std::vector<std::size_t> finalists = choose_finalists(early_us, kTieBand);
+  // Of a plan's kernel a few are enough: the plans that they make are timed again.
+  if (options_.plan_kinds == PlanKinds::kSingleKernels) finalists.resize(std::min(finalists.size(), kMaxStepFinalists));
   std::size_t done = 0;
   for (const std::size_t at : finalists) {
     Candidate& candidate = candidates_[at];
@@ -152,6 +155,7 @@ Status ProblemTuner::run_final_rung() {
 }
 
 Status ProblemTuner::run_duels() {
+  if (options_.plan_kinds == PlanKinds::kSingleKernels) return {};
   std::vector<double> final_us;
   for (const Candidate& candidate : candidates_) final_us.push_back(candidate.has_failed ? -1 : candidate.final_us);
   const std::vector<std::size_t> duellists = choose_duellists(final_us, kTieBand, kMaxDuellists);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "generator/base/stable_sort.h"
+#include "tuner/session/plan_steps.h"
 #include "tuner/session/roofline.h"
 
 namespace kw::tuner {
@@ -20,6 +21,9 @@ using generator::RankedConfig;
 using generator::VariantFactory;
 
 constexpr std::size_t kMaxExchanged = 12;  // kernels tried in place of the best one of a step
+constexpr std::size_t kMaxMeasured = 3;    // the same where they were timed
+constexpr double kMeasuredBand = 1.1;      // and of these only such as are so near the fastest
+constexpr double kPlanBand = 1.25;         // a cut whose kernels took so much longer than another's is not tried
 constexpr double kGapUs = 1.0;             // between two kernels of a graph, about
 
 /// A kernel for one step: which of the step's factories, and its config.
@@ -32,11 +36,31 @@ struct RankedStep {
   std::vector<VariantFactory> factories;
   std::vector<StepChoice> choices;  ///< the best first, then the best of each other kind
   std::uint64_t num_points = 0;     ///< configs of all its spaces
+  bool is_measured = false;         ///< the choices were timed, each kernel by itself; else they are the model's
 };
 
-/// The step's kernels by the model: of configs that differ only in what the model does not see, the first.
-Result<RankedStep> rank_step(const generator::Program& program, const generator::TemplateLibrary& templates, const Problem& problem,
-                             Services& services) {
+/// The timed ones, fastest first, their times in place of the model's.
+void choose_measured(std::vector<StepChoice> all, const std::map<std::string, double>& times, RankedStep& step) {
+  for (StepChoice& choice : all) {
+    const auto found = times.find(key_of_config(choice.ranked.config));
+    if (found == times.end()) continue;
+    choice.ranked.prediction.time_us = found->second;
+    step.choices.push_back(std::move(choice));
+  }
+  const auto is_faster = [](const StepChoice& a, const StepChoice& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; };
+  kw::stable_sort(step.choices, is_faster);
+  const auto is_far = [&](const StepChoice& choice) {
+    return choice.ranked.prediction.time_us > kMeasuredBand * step.choices.front().ranked.prediction.time_us;
+  };
+  const auto first_far = std::find_if(step.choices.begin(), step.choices.end(), is_far);
+  step.choices.erase(first_far, step.choices.end());
+  if (step.choices.size() > kMaxMeasured) step.choices.erase(step.choices.begin() + kMaxMeasured, step.choices.end());
+  step.is_measured = !step.choices.empty();
+}
+
+/// The step's kernels: those timed on this device, else by the model; of configs that differ only in what it does not see, the first.
+Result<RankedStep> rank_step(const generator::Program& program, const std::string& whole_name, const generator::TemplateLibrary& templates,
+                             const Problem& problem, Services& services) {
   RankedStep step;
   std::vector<std::string> refusals;
   step.factories = generator::factories_for(templates, program, services.arch(), refusals);
@@ -54,6 +78,12 @@ Result<RankedStep> rank_step(const generator::Program& program, const generator:
                 fmt::format("{}: no template makes this step on {}:{}", program.name, to_text(services.arch()), reasons));
   }
   kw::stable_sort(all, [](const StepChoice& a, const StepChoice& b) { return is_ranked_before(a.ranked, b.ranked); });
+  if (services.has_device()) {
+    KW_TRY(const PlanStep alone, plan_step(program, whole_name, problem));
+    KW_TRY(const auto times, measured_us(alone, services));
+    choose_measured(all, times, step);
+    if (step.is_measured) return step;
+  }
   std::set<std::tuple<std::size_t, double, double>> kinds;
   for (StepChoice& choice : all) {
     const generator::Prediction& prediction = choice.ranked.prediction;
@@ -81,6 +111,29 @@ generator::Prediction sum_of(const std::vector<const StepChoice*>& chosen) {
   sum.time_us += gaps_us;
   sum.overhead_us += gaps_us;
   return sum;
+}
+
+struct RankedCut {
+  std::size_t cut = 0;
+  std::vector<RankedStep> steps;
+
+  bool is_measured() const {
+    return std::all_of(steps.begin(), steps.end(), [](const RankedStep& step) { return step.is_measured; });
+  }
+  double best_us() const {
+    double sum = kGapUs * static_cast<double>(steps.size() - 1);
+    for (const RankedStep& step : steps) sum += step.choices.front().ranked.prediction.time_us;
+    return sum;
+  }
+};
+
+/// Where the kernels of a cut were timed, the model's hopes for others count no more; of timed cuts the near ones stay.
+void drop_slower(std::vector<RankedCut>& cuts) {
+  std::optional<double> best_us;
+  for (const RankedCut& one : cuts) {
+    if (one.is_measured()) best_us = std::min(best_us.value_or(one.best_us()), one.best_us());
+  }
+  if (best_us) std::erase_if(cuts, [&](const RankedCut& one) { return !one.is_measured() || one.best_us() > kPlanBand * *best_us; });
 }
 
 /// Adds combinations of the steps' kernels; a factory for each combination of templates.
@@ -197,12 +250,13 @@ Status add_plans(const LoadedSpec& spec, Services& services, RankedProblem& rank
   KW_TRY(const generator::TemplateLibrary* templates, services.templates());
   KW_TRY(const std::vector<Partition> partitions, generator::partitions_for(*templates, *spec.program, services.arch()));
   std::optional<Error> first_error;
+  std::vector<RankedCut> cuts;
   for (std::size_t cut = 0; cut < partitions.size(); ++cut) {
     const Partition& partition = partitions[cut];
     if (partition.steps.size() < 2) continue;
     std::vector<RankedStep> steps;
     for (const generator::Program& program : partition.steps) {
-      Result<RankedStep> step = rank_step(program, *templates, ranked.problem, services);
+      Result<RankedStep> step = rank_step(program, spec.program->name, *templates, ranked.problem, services);
       if (!step && step.error().code != Code::kNotSupported) return fail(step.error());
       if (!step) {
         if (!first_error) first_error = step.error();
@@ -211,8 +265,10 @@ Status add_plans(const LoadedSpec& spec, Services& services, RankedProblem& rank
       ranked.num_points += step->num_points;
       steps.push_back(std::move(*step));
     }
-    if (steps.size() == partition.steps.size()) KW_TRY_VOID(Combiner(spec, partition, cut, steps, services.arch(), ranked).run());
+    if (steps.size() == partition.steps.size()) cuts.push_back({cut, std::move(steps)});
   }
+  drop_slower(cuts);
+  for (const RankedCut& one : cuts) KW_TRY_VOID(Combiner(spec, partitions[one.cut], one.cut, one.steps, services.arch(), ranked).run());
   if (ranked.ranked.empty() && first_error) return fail(*first_error);
   return {};
 }

@@ -24,8 +24,9 @@ struct PlanOutline {
 /// The cuts of the program that have several kernels, and last the one with a kernel for each statement.
 Result<std::vector<PlanOutline>> outline_plans(const LoadedSpec& spec, Services& services, const Problem& problem);
 
-/// Adds the plans of several kernels to `ranked`: of each cut the model's best kernels together, and this with one kernel exchanged at a
-/// time. Ok with nothing added where one kernel is the only cut. Error: why there is no cut at all.
+/// Adds the plans of several kernels to `ranked`: of each cut the best kernels together, and this with one kernel exchanged at a time.
+/// Kernels are the model's best; where they were timed on this device by themselves (plan_steps.h) the fastest, and cuts that were timed
+/// and are near the fastest. Ok with nothing added where one kernel is the only cut. Error: why there is no cut at all.
 Status add_plans(const LoadedSpec& spec, Services& services, RankedProblem& ranked);
 
 }  // namespace kw::tuner

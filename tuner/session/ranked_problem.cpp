@@ -155,7 +155,7 @@ Result<std::vector<Problem>> problems_of_shape(const generator::Program& program
 
 }  // namespace
 
-Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem) {
+Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem, PlanKinds kinds) {
   KW_TRY(const generator::TemplateLibrary* templates, services.templates());
   KW_TRY_VOID(generator::check_tune_values(*templates, *spec.program, services.arch()));
   RankedProblem result;
@@ -170,7 +170,7 @@ Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, c
     result.num_points += space.num_points();
     result.spaces.push_back(std::move(space));
   }
-  const Status plans = add_plans(spec, services, result);
+  const Status plans = kinds == PlanKinds::kAll ? add_plans(spec, services, result) : Status();
   if (!plans && plans.error().code != Code::kNotSupported) return fail(plans.error());
   if (result.factories.empty()) {
     std::string reasons;

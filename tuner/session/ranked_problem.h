@@ -27,8 +27,11 @@ struct RankedProblem {
   std::vector<db::RefusalSummary> refusals;    ///< by template and rule, with one example each
 };
 
+/// Kernels alone, or plans of several too.
+enum class PlanKinds { kSingleKernels, kAll };
+
 /// Error kNotSupported when no template makes the program, or when rules leave no config (the reasons are in the message).
-Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem);
+Result<RankedProblem> rank_problem(const LoadedSpec& spec, Services& services, const Problem& problem, PlanKinds kinds = PlanKinds::kAll);
 
 /// The shapes that the --set options of a command mean, each as one text "M=1,N=2". Options that name different things are one shape
 /// together (none: the shape ""); where a name comes twice each option is a shape of its own, and all must name the same dims.

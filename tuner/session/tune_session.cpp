@@ -8,19 +8,28 @@ namespace kw::tuner {
 
 Result<ProblemSummary> tune_problem(const LoadedSpec& spec, const Problem& problem, const TuneOptions& options, Services& services) {
   ProblemTuner tuner(spec, problem, options, services);
-  KW_TRY_VOID(tuner.rank_and_choose());    // generator/plan, space   -> configs in the model's order, refused ones by rule
-  KW_TRY_VOID(tuner.emit_chosen());        // generator/lower, emit   -> Variant: text + launch plan
-  KW_TRY_VOID(tuner.find_earlier_rows());  // db                      -> what is known already
-  KW_TRY_VOID(tuner.find_baseline());      // generator/plan, db      -> is the op one call of a library, and is its time known
-  if (!services.has_device()) {
-    KW_TRY_VOID(tuner.predict());  // tuner/compile | simulate | db, rows with status `predicted`
-    return tuner.summary();
+  KW_TRY_VOID(tuner.tune_steps());  // generator/plan, device  -> where plans have several kernels: each tuned as an op of its own
+  KW_TRY_VOID(tuner.prepare());
+  return tuner.finish();
+}
+
+Status ProblemTuner::prepare() {
+  KW_TRY_VOID(rank_and_choose());    // generator/plan, space   -> configs in the model's order, refused ones by rule
+  KW_TRY_VOID(emit_chosen());        // generator/lower, emit   -> Variant: text + launch plan
+  KW_TRY_VOID(find_earlier_rows());  // db                      -> what is known already
+  return find_baseline();            // generator/plan, db      -> is the op one call of a library, and is its time known
+}
+
+Result<ProblemSummary> ProblemTuner::finish() {
+  if (!services_.has_device()) {
+    KW_TRY_VOID(predict());  // tuner/compile | simulate | db, rows with status `predicted`
+    return summary();
   }
-  KW_TRY_VOID(tuner.run_first_rung());  // tuner/compile | verify | measure | db, one row a variant
-  tuner.screen_baseline();              // tuner/device            -> the library's algorithms, verified and timed as ours
-  KW_TRY_VOID(tuner.run_final_rung());  // tuner/measure, db       -> the finalists by the full protocol, the library's among them
-  KW_TRY_VOID(tuner.run_duels());       // tuner/measure, db       -> the best of them in turn, A B A B
-  return tuner.summary();
+  KW_TRY_VOID(run_first_rung());  // tuner/compile | verify | measure | db, one row a variant
+  screen_baseline();              // tuner/device            -> the library's algorithms, verified and timed as ours
+  KW_TRY_VOID(run_final_rung());  // tuner/measure, db       -> the finalists by the full protocol, the library's among them
+  KW_TRY_VOID(run_duels());       // tuner/measure, db       -> the best of them in turn, A B A B
+  return summary();
 }
 
 Result<VerificationSummary> verify_problem(const LoadedSpec& spec, const Problem& problem, std::size_t num_variants,

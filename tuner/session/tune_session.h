@@ -24,6 +24,7 @@ struct TuneOptions {
   std::size_t num_predicted = 32;                     ///< without a device: how many of the model's best are compiled
   bool simulates = true;                              ///< without a device: run what compiled on the simulator, refuse what is wrong
   bool times_cublaslt = false;                        ///< `--baseline cublaslt`
+  PlanKinds plan_kinds = PlanKinds::kAll;             ///< what is tried
   const std::atomic<bool>* stop_requested = nullptr;  ///< SIGINT, SIGTERM: the row in flight is finished, nothing new starts
   ProgressSink progress;
 };

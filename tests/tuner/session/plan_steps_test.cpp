@@ -1,0 +1,114 @@
+// Kernels of plans as ops of their own, and plans made of their times.
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/session/plan_steps.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "tests/cli/sandbox.h"
+#include "tests/tuner/session/specs.h"
+#include "tuner/session/ranked_plans.h"
+#include "tuner/session/trial_rows.h"
+
+using namespace kw;
+using namespace kw::tuner;
+using kw::tests::Sandbox;
+
+namespace {
+
+constexpr const char* kMlp =
+    "name = \"mlp\"\n[dims]\nM = 2\nD = 64\nF = 128\n[tensors]\nx = { dtype = \"bf16\", shape = [\"M\", \"D\"] }\n"
+    "gate = { dtype = \"bf16\", shape = [\"F\", \"D\"] }\nup = { dtype = \"bf16\", shape = [\"F\", \"D\"] }\n"
+    "down = { dtype = \"bf16\", shape = [\"D\", \"F\"] }\nout = { dtype = \"bf16\", shape = [\"M\", \"D\"], role = \"out\" }\n"
+    "[scalars]\nhalf = 0.5\n[compute]\naccumulate = \"f32\"\nbody = \"\"\"\ng[m,f] = sum[k](x[m,k] * gate[f,k])\n"
+    "u[m,f] = sum[k](x[m,k] * up[f,k]) * half\nh[m,f] = cast(silu(g[m,f]) * u[m,f], bf16)\n"
+    "out[m,d] = sum[f](h[m,f] * down[d,f])\n\"\"\"\n";
+
+/// Services on the fake driver, which lists a device and runs nothing.
+std::unique_ptr<Services> services_of(const Sandbox& sandbox) {
+  setenv("KERNELWRIGHT_LIBCUDA", KW_FAKE_CUDA, 1);
+  Options options;
+  options.executable = KW_EXECUTABLE;
+  options.device = "cuda:0";
+  options.arch = Arch::kSm90a;
+  options.database_path = sandbox.path("tuning.db");
+  auto services = Services::create(options);
+  if (!services) FAIL(to_text(services.error()));
+  return std::move(*services);
+}
+
+void store_time(const PlanStep& step, const RankedVariant& ranked, const RankedProblem& space, double median_us, Services& services) {
+  const auto variant = space.factories[ranked.factory].emit(ranked.ranked.config);
+  REQUIRE(variant);
+  db::TrialRecord record;
+  record.key = *key_of_problem(*step.spec, step.problem, services);
+  record.key.protocol = protocol_row(Protocol::final_rung());
+  record.key.variant = variant_row(*variant, services.arch(), 1);
+  record.trial.verify_level = VerifyLevel::kDevice;
+  record.trial.samples_us = {median_us};
+  record.trial.median_us = record.trial.p10_us = record.trial.p90_us = median_us;
+  REQUIRE((*services.database())->record_trial(record));
+}
+
+}  // namespace
+
+TEST_CASE("steps of all cuts are ops of their own, each once, with the dims, indices and scalars that they use") {
+  const Sandbox sandbox;
+  const auto spec = kw::tuner::test::load_text(sandbox.path("mlp.op.toml"), kMlp);
+  const auto services = services_of(sandbox);
+  const auto partitions = generator::partitions_for(**services->templates(), *spec->program, Arch::kSm90a);
+  REQUIRE(partitions);
+  const auto steps = plan_steps(*partitions, "mlp", spec->program->problems.front());
+  REQUIRE(steps);
+  std::set<std::string> names, identities;
+  for (const PlanStep& step : *steps) {
+    names.insert(step.spec->program->name);
+    CHECK(identities.insert(step.spec->identity).second);
+    CHECK(step.problem.dims.size() == step.spec->program->dims.size());
+    // Its text was read as a spec, which may state no name that it does not use.
+    if (step.spec->program->name == "mlp__out") CHECK(step.spec->program->scalars.empty());
+  }
+  CHECK(names == std::set<std::string>{"mlp__g", "mlp__u", "mlp__u_sum", "mlp__h", "mlp__out"});
+  CHECK(steps->size() >= 5);  // h from g, from u, and from both
+}
+
+TEST_CASE("plans are made of the kernels that were timed, and cuts that were not are left out") {
+  const Sandbox sandbox;
+  const auto spec = kw::tuner::test::load_text(sandbox.path("mlp.op.toml"), kMlp);
+  const auto services = services_of(sandbox);
+  if (!services->toolchain_row()) {
+    WARN("no NVRTC: rows are of a toolchain");
+    return;
+  }
+  const Problem problem = spec->program->problems.front();
+  const auto before = rank_problem(*spec, *services, problem);
+  REQUIRE(before);
+  const auto partitions = generator::partitions_for(**services->templates(), *spec->program, Arch::kSm90a);
+  std::size_t timed_cut = partitions->size();
+  for (std::size_t cut = 0; cut < partitions->size(); ++cut) {
+    if ((*partitions)[cut].to_text() == "u; u -> h; h -> out") timed_cut = cut;
+  }
+  REQUIRE(timed_cut < partitions->size());
+  // Of each step the model's third is the fastest, its first a little slower, its second far off.
+  std::vector<std::string> fastest;
+  for (const generator::Program& program : (*partitions)[timed_cut].steps) {
+    const auto step = plan_step(program, "mlp", problem);
+    REQUIRE(step);
+    const auto space = rank_problem(*step->spec, *services, step->problem, PlanKinds::kSingleKernels);
+    REQUIRE(space);
+    REQUIRE(space->ranked.size() > 3);
+    store_time(*step, space->ranked[2], *space, 40, *services);
+    store_time(*step, space->ranked[0], *space, 42, *services);
+    store_time(*step, space->ranked[1], *space, 400, *services);
+    fastest.push_back(space->ranked[2].ranked.config.to_text());
+    CHECK(measured_us(*step, *services)->size() == 3);
+  }
+  const auto after = rank_problem(*spec, *services, problem);
+  REQUIRE(after);
+  CHECK(after->ranked.size() == 4);  // the fastest together, and one exchanged at a time
+  CHECK(after->ranked.front().ranked.prediction.time_us == 3 * 40 + 2);
+  for (const RankedVariant& ranked : after->ranked) {
+    CHECK(ranked.ranked.config.values.at("CUT") == static_cast<std::int64_t>(timed_cut));
+    CHECK(ranked.ranked.prediction.time_us <= 3 * 40 + 4);
+  }
+}
