@@ -19,6 +19,7 @@ struct VariantFactory::Impl {
   virtual ~Impl() = default;
   virtual const TemplateInfo& info() const = 0;
   virtual std::string id(const Config& config) const = 0;
+  virtual bool is_for_one_extent(const Config& config) const { return generator::is_for_one_extent(info(), config); }
   virtual Result<SpaceContext> space_context(const Problem& problem, const DeviceLimits& limits) const = 0;
   virtual Result<LaunchPlan> plan(const Config& config, const KernelNames& names) const = 0;
   virtual Result<Variant> emit(const Config& config, const KernelNames& names) const = 0;

@@ -144,6 +144,14 @@ struct VariantFactory::SeveralKernels final : VariantFactory::Impl {
     return of_steps;
   }
 
+  bool is_for_one_extent(const Config& config) const override {
+    const Result<std::vector<Config>> of_steps = split(config);
+    for (std::size_t step = 0; of_steps && step < factories.size(); ++step) {
+      if (factories[step].is_for_one_extent((*of_steps)[step])) return true;
+    }
+    return false;
+  }
+
   Result<SpaceContext> space_context(const Problem&, const DeviceLimits&) const override {
     return fail(Stage::kSpace, Code::kInternal, fmt::format("{}: a plan of several kernels has the spaces of its steps", op_name));
   }

@@ -57,6 +57,8 @@ class VariantFactory {
   const std::vector<VariantFactory>& steps() const;
   /// The config of a plan with these configs of its steps.
   Config joined(const std::vector<Config>& of_steps) const;
+  /// Whether a kernel of the config takes only one extent of a dim: is_for_one_extent() of config_space.h.
+  bool is_for_one_extent(const Config& config) const;
   /// Names the variant and, where it is one kernel, the kernel.
   std::string id(const Config& config) const;
   /// Context for enumerate() and rank() on one problem; of one kernel.

@@ -232,6 +232,7 @@ Result<VariantFactory> VariantFactory::create_named(const TemplateLibrary& libra
 }
 
 const TemplateInfo& VariantFactory::info() const { return impl_->info(); }
+bool VariantFactory::is_for_one_extent(const Config& config) const { return impl_->is_for_one_extent(config); }
 const std::vector<VariantFactory>& VariantFactory::steps() const { return impl_->steps(); }
 Config VariantFactory::joined(const std::vector<Config>& of_steps) const { return impl_->joined(of_steps); }
 std::string VariantFactory::id(const Config& config) const { return impl_->id(config); }

@@ -163,11 +163,13 @@ Result<VectorAccess> ValueWriter::vector_access(const Tensor& tensor, const Line
   const std::string constant = constant_term(tensor.name, offset.constant);
   access.address = pointer + terms + constant;
   access.stride = arguments_.number(tensor.name + "_stride_n", offset.coefficient_of("n"));
-  const auto add_misalignment = [&](const IntExpr& elements) {
-    access.misalignment = access.misalignment + IntExpr::make(IntExpr::Op::kMod, {elements * size_bytes(tensor.dtype), IntExpr(16)});
+  // Terms of 0 or 1: remainders of negative strides are negative in C++, and would cancel others.
+  const auto add_misalignment = [&](const IntExpr& bytes) {
+    const IntExpr rest = IntExpr::make(IntExpr::Op::kMod, {bytes, IntExpr(16)});
+    access.misalignment = access.misalignment + IntExpr::make(IntExpr::Op::kNe, {rest, IntExpr(0)});
   };
-  access.misalignment = IntExpr::make(IntExpr::Op::kMod, {IntExpr::variable(tensor.name + ".align"), IntExpr(16)});
-  add_misalignment(offset.constant);
+  add_misalignment(IntExpr::variable(tensor.name + ".align"));
+  add_misalignment(offset.constant * size_bytes(tensor.dtype));
   std::string steps;
   int number = 0;
   for (const auto& [atom_text, term] : offset.terms) {
@@ -176,7 +178,7 @@ Result<VectorAccess> ValueWriter::vector_access(const Tensor& tensor, const Line
         is_index ? fmt::format("{}_stride_{}", tensor.name, term.atom->name) : fmt::format("{}_stride{}", tensor.name, number++);
     if (is_index && term.atom->name == "n") continue;
     steps += (steps.empty() ? "" : " | ") + arguments_.number(field, term.coefficient);
-    add_misalignment(term.coefficient);
+    add_misalignment(term.coefficient * size_bytes(tensor.dtype));
   }
   access.aligned = fmt::format("is_aligned_for<kVec>({}{}, {})", pointer, constant, steps.empty() ? "0" : steps);
   return access;

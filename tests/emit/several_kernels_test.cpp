@@ -81,6 +81,28 @@ std::pair<std::size_t, std::size_t> lifetime(const Partition& partition, const s
 
 }  // namespace
 
+TEST_CASE("a plan is for one extent when one of its kernels is") {
+  Builder builder("twice");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N").index("k", "N").index("j", "N");
+  builder.tensor("x", DType::kBF16, {"M", "N"})
+      .tensor("w", DType::kBF16, {"N", "N"})
+      .tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  builder.statement("h", {"m", "n"},
+                    cast(DType::kBF16, reduce(ReduceOp::kSum, {"k"}, read("x", Names{"m", "k"}) * read("w", Names{"n", "k"}))), false);
+  builder.statement("out", {"m", "n"}, read("h", Names{"m", "n"}) * reduce(ReduceOp::kMax, {"j"}, read("h", Names{"m", "j"})), true);
+  const Partition partition = first_cut(builder.program);
+  REQUIRE(partition.steps.size() == 2);
+  std::vector<VariantFactory> steps;
+  steps.push_back(*VariantFactory::create(library(), *library().find("gemm_sm80_mma"), partition.steps[0], Arch::kSm80));
+  steps.push_back(*VariantFactory::create(library(), *library().find("row_sm80"), partition.steps[1], Arch::kSm80));
+  const auto plan = VariantFactory::create_plan(builder.program, partition, 0, steps, Arch::kSm80);
+  REQUIRE(plan);
+  std::vector<Config> configs = {default_config(steps[0].info()), default_config(steps[1].info())};
+  CHECK_FALSE(plan->is_for_one_extent(plan->joined(configs)));
+  configs[1].values["EXTENT_N"] = 64;
+  CHECK(plan->is_for_one_extent(plan->joined(configs)));
+}
+
 TEST_CASE("the plan's text has a namespace for each kernel, and its launches name them in order") {
   const VariantFactory plan = plan_of(chain(3), "gemm_sm80_mma");
   CHECK(plan.info().name == "gemm_sm80_mma+gemm_sm80_mma+gemm_sm80_mma");

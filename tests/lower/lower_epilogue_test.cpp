@@ -240,6 +240,29 @@ TEST_CASE("in a row, numbers that follow from its length alone are known where t
   CHECK_THAT(lowered->hooks.at("row_read"), contains_text("args.y + m * args.y_stride_m + n"));
 }
 
+TEST_CASE("misaligned steps do not cancel one another, whichever way a row's tensors are walked") {
+  Builder builder("op");
+  builder.dims({"M", "N"}).index("m", "M").index("n", "N");
+  builder.tensor("x", DType::kBF16, {"M", "N"}).tensor("out", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  builder.program.tensors[0].strides = {IntExpr::variable("x.stride0"), IntExpr(1)};
+  builder.program.tensors[0].has_any_strides = true;
+  const ExprRef from_below =
+      call(Function::kSub, {call(Function::kSub, {dim("M"), make_number(1, DType::kI64)}, DType::kI64), make_index("m")}, DType::kI64);
+  builder.statement("out", {"m", "n"}, read("x", {from_below, make_index("n")}), true);
+  const auto groups = plan_groups(builder.program);
+  REQUIRE(groups);
+  std::string why_not;
+  const auto matches = unify(*parse_template_pattern("out[m,n] = row[n](m)"), groups->front(), builder.program, why_not);
+  REQUIRE(matches.size() == 1);
+  const auto lowered = lower_row(matches.front(), builder.program);
+  REQUIRE(lowered);
+  // C++ truncates: (-8) % 16 is -8. Each term is 0 or 1 there too.
+  const std::string text = lowered->misalignment.to_cpp();
+  CHECK_THAT(text, contains_text("x_stride0 % 16 != 0"));
+  CHECK(*lowered->misalignment.evaluate({{"M", 2}, {"N", 64}, {"x.stride0", 68}, {"x.align", 16}, {"out.align", 16}}) == 2);
+  CHECK(*lowered->misalignment.evaluate({{"M", 2}, {"N", 64}, {"x.stride0", 72}, {"x.align", 16}, {"out.align", 16}}) == 0);
+}
+
 TEST_CASE("several outputs are all computed before the first is stored") {
   Program program = matmul_bias_relu();
   Builder builder("op");

@@ -54,7 +54,7 @@ Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Proble
   const RankedVariant* freest = nullptr;
   std::size_t num_rules = 0;
   for (const RankedVariant& ranked : space.ranked) {
-    if (generator::is_for_one_extent(space.factories[ranked.factory].info(), ranked.ranked.config)) continue;
+    if (space.factories[ranked.factory].is_for_one_extent(ranked.ranked.config)) continue;
     if (++num_tried[ranked.factory] > kMaxFallbackConfigs) continue;
     KW_TRY(const LaunchPlan plan, space.factories[ranked.factory].plan(ranked.ranked.config));
     if (freest != nullptr && plan.constraints.size() >= num_rules) continue;

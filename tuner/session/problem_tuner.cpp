@@ -22,6 +22,7 @@ namespace {
 constexpr double kStepsShare = 0.6;  // of the budget, for the kernels of plans by themselves
 constexpr double kNearTemplate = 2;  // a template's best is tried where the model gives it no more than so many times the best time
 constexpr std::size_t kFirstOfTemplate = 4;
+constexpr std::size_t kMaxForAllExtents = 3;
 constexpr std::size_t kCompiledAhead = 8;  // variants of each of these kernels
 constexpr std::size_t kMinTries = 8;       // past the budget so many variants are tried to find one that is right
 
@@ -53,15 +54,26 @@ std::vector<std::size_t> best_of_templates(const std::vector<RankedVariant>& ran
   return num_of_factory.size() > 1 ? best : std::vector<std::size_t>();
 }
 
-/// The model's best that takes other extents too, where its best are for one extent: other shapes find it in the database.
+/// Where the model's best are for one extent: the first of them as they are for all extents. Other shapes find those in the database. More
+/// than one, for the first may spill.
 std::vector<std::size_t> best_for_all_extents(const RankedProblem& space) {
-  const auto is_bound = [&](const RankedVariant& variant) {
-    return generator::is_for_one_extent(space.factories[variant.factory].info(), variant.ranked.config);
+  const auto free_config = [&](const RankedVariant& variant) {
+    Config config = variant.ranked.config;
+    for (const generator::Tunable& tunable : space.factories[variant.factory].info().tunables) {
+      if (!tunable.problem_variable.empty()) config.values[tunable.name] = tunable.default_value;
+    }
+    return config;
   };
-  if (space.ranked.empty() || !is_bound(space.ranked.front())) return {};
-  const auto found = std::find_if_not(space.ranked.begin(), space.ranked.end(), is_bound);
-  if (found == space.ranked.end()) return {};
-  return {static_cast<std::size_t>(found - space.ranked.begin())};
+  std::vector<std::size_t> found;
+  for (const RankedVariant& bound : space.ranked) {
+    if (found.size() == kMaxForAllExtents || !space.factories[bound.factory].is_for_one_extent(bound.ranked.config)) break;
+    const Config wanted = free_config(bound);
+    if (space.factories[bound.factory].is_for_one_extent(wanted)) continue;  // a plan has its own way: ranked_plans
+    const auto is_wanted = [&](const RankedVariant& other) { return other.factory == bound.factory && other.ranked.config == wanted; };
+    const auto other = std::find_if(space.ranked.begin(), space.ranked.end(), is_wanted);
+    if (other != space.ranked.end()) found.push_back(static_cast<std::size_t>(other - space.ranked.begin()));
+  }
+  return found;
 }
 
 std::uint64_t fresh_seed() {
@@ -168,9 +180,11 @@ Status ProblemTuner::rank_and_choose() {
   if (!services_.has_device() && search.kind == SearchKind::kHalving) search.budget_seconds = 1e9;
   std::vector<std::size_t> chosen = choose_first_rung(classes_of(space_->ranked), search);
   if (search.kind == SearchKind::kHalving) {
+    std::size_t place = 0;
     for (const std::size_t position : best_for_all_extents(*space_)) {
+      place = std::min(place + kFirstOfTemplate, chosen.size());
       if (std::find(chosen.begin(), chosen.end(), position) != chosen.end()) continue;
-      chosen.insert(chosen.begin() + static_cast<std::ptrdiff_t>(std::min(kFirstOfTemplate, chosen.size())), position);
+      chosen.insert(chosen.begin() + static_cast<std::ptrdiff_t>(place), position);
     }
     chosen = put_first(chosen, best_of_templates(space_->ranked));
   }

@@ -36,16 +36,34 @@ struct RankedStep {
   std::vector<VariantFactory> factories;
   std::vector<StepChoice> choices;  ///< the best first, then the best of each other kind
   std::uint64_t num_points = 0;     ///< configs of all its spaces
+  std::size_t num_tried = 0;        ///< of the choices; what is behind them only completes plans for all extents
+  std::optional<std::size_t> free;  ///< the best choice that takes all extents
   bool is_measured = false;         ///< the choices were timed, each kernel by itself; else they are the model's
 };
 
+bool takes_all_extents(const RankedStep& step, const StepChoice& choice) {
+  return !step.factories[choice.factory].is_for_one_extent(choice.ranked.config);
+}
+
+/// Notes the best choice that takes all extents; where there is none, the model's best of `all` is one more.
+void choose_free(const std::vector<StepChoice>& all, RankedStep& step) {
+  step.num_tried = step.choices.size();
+  const auto is_free = [&](const StepChoice& choice) { return takes_all_extents(step, choice); };
+  const auto chosen = std::find_if(step.choices.begin(), step.choices.end(), is_free);
+  const auto other = chosen == step.choices.end() ? std::find_if(all.begin(), all.end(), is_free) : all.end();
+  if (chosen != step.choices.end()) step.free = static_cast<std::size_t>(chosen - step.choices.begin());
+  if (other == all.end()) return;
+  step.free = step.choices.size();
+  step.choices.push_back(*other);
+}
+
 /// The timed ones, fastest first, their times in place of the model's.
-void choose_measured(std::vector<StepChoice> all, const std::map<std::string, double>& times, RankedStep& step) {
-  for (StepChoice& choice : all) {
+void choose_measured(const std::vector<StepChoice>& all, const std::map<std::string, double>& times, RankedStep& step) {
+  for (const StepChoice& choice : all) {
     const auto found = times.find(key_of_config(choice.ranked.config));
     if (found == times.end()) continue;
-    choice.ranked.prediction.time_us = found->second;
-    step.choices.push_back(std::move(choice));
+    step.choices.push_back(choice);
+    step.choices.back().ranked.prediction.time_us = found->second;
   }
   const auto is_faster = [](const StepChoice& a, const StepChoice& b) { return a.ranked.prediction.time_us < b.ranked.prediction.time_us; };
   kw::stable_sort(step.choices, is_faster);
@@ -82,15 +100,19 @@ Result<RankedStep> rank_step(const generator::Program& program, const std::strin
     KW_TRY(const PlanStep alone, plan_step(program, whole_name, problem));
     KW_TRY(const auto times, measured_us(alone, services));
     choose_measured(all, times, step);
-    if (step.is_measured) return step;
+    if (step.is_measured) {
+      choose_free(all, step);
+      return step;
+    }
   }
   std::set<std::tuple<std::size_t, double, double>> kinds;
-  for (StepChoice& choice : all) {
+  for (const StepChoice& choice : all) {
     const generator::Prediction& prediction = choice.ranked.prediction;
     if (!kinds.emplace(choice.factory, prediction.math_us, prediction.smem_us).second) continue;
-    step.choices.push_back(std::move(choice));
+    step.choices.push_back(choice);
     if (step.choices.size() > kMaxExchanged) break;
   }
+  choose_free(all, step);
   return step;
 }
 
@@ -147,17 +169,25 @@ class Combiner {
     std::vector<std::size_t> best(steps_.size(), 0);
     KW_TRY_VOID(add(best));
     for (std::size_t step = 0; step < steps_.size(); ++step) {
-      for (std::size_t choice = 1; choice < steps_[step].choices.size(); ++choice) {
+      for (std::size_t choice = 1; choice < steps_[step].num_tried; ++choice) {
         std::vector<std::size_t> exchanged = best;
         exchanged[step] = choice;
         KW_TRY_VOID(add(exchanged));
       }
     }
-    return {};
+    // One for all extents, if the others are for these: after them, for its time is the model's.
+    std::vector<std::size_t> free;
+    std::size_t num_moved = 0;
+    for (const RankedStep& step : steps_) {
+      if (!step.free) return {};
+      free.push_back(*step.free);
+      num_moved += takes_all_extents(step, step.choices.front()) ? 0 : 1;
+    }
+    return num_moved > 0 ? add(free, true) : Status();
   }
 
  private:
-  Status add(const std::vector<std::size_t>& positions) {
+  Status add(const std::vector<std::size_t>& positions, bool is_last = false) {
     std::vector<const StepChoice*> chosen;
     std::vector<std::size_t> templates;
     std::vector<Config> configs;
@@ -175,7 +205,7 @@ class Combiner {
       ranked_.factories.push_back(std::move(joined));
       factories_[templates] = factory;
     }
-    ranked_.ranked.push_back({factory, {ranked_.factories[factory].joined(configs), sum_of(chosen)}});
+    ranked_.ranked.push_back({factory, {ranked_.factories[factory].joined(configs), sum_of(chosen), is_last}});
     return {};
   }
 
