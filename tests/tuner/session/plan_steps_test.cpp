@@ -23,7 +23,10 @@ constexpr const char* kMlp =
     "down = { dtype = \"bf16\", shape = [\"D\", \"F\"] }\nout = { dtype = \"bf16\", shape = [\"M\", \"D\"], role = \"out\" }\n"
     "[scalars]\nhalf = 0.5\n[compute]\naccumulate = \"f32\"\nbody = \"\"\"\ng[m,f] = sum[k](x[m,k] * gate[f,k])\n"
     "u[m,f] = sum[k](x[m,k] * up[f,k]) * half\nh[m,f] = cast(silu(g[m,f]) * u[m,f], bf16)\n"
-    "out[m,d] = sum[f](h[m,f] * down[d,f])\n\"\"\"\n";
+    "out[m,d] = sum[f](h[m,f] * down[d,f])\n\"\"\"\n"
+    // Small spaces: the test is of the order, and sanitizers are slow.
+    "[tune]\nBLOCK_M = [64]\nBLOCK_N = [64, 128]\nBLOCK_K = [32]\nSTAGES = [3, 4]\nGROUP_M = [1]\nSPLIT_K = [1]\nTHREADS = [64, 128]\n"
+    "VEC = [8]\nITEMS = [1, 2]\nCLUSTER = [1]\nHAS_HINTS = [0]\nCTAS_PER_SM = [0]\n";
 
 /// Services on the fake driver, which lists a device and runs nothing.
 std::unique_ptr<Services> services_of(const Sandbox& sandbox) {
