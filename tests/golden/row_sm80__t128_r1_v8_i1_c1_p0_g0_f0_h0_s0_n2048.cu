@@ -66,7 +66,7 @@ struct Config {
   static constexpr int kColumns = THREADS * VEC * ITEMS;  ///< that a CTA's threads hold of a row
   static constexpr int kLeastCtasPerSm = CTAS_PER_SM > 0     ? CTAS_PER_SM
                                          : MAX_REGISTERS > 0 ? 65536 / (MAX_REGISTERS * kThreads)
-                                                             : 1;  ///< for the compiler
+                                                             : 1;  ///< for the compiler: 64 K registers an SM
   /// In kernels for rows of one length: every vector of every item exists. So does every row where each CTA
   /// has one.
   static constexpr bool kColumnsExist = EXTENT_N > 0 && EXTENT_N % (kColumns * CLUSTER) == 0;

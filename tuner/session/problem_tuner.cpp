@@ -132,8 +132,9 @@ Status ProblemTuner::tune_steps() {
   std::vector<std::unique_ptr<ProblemTuner>> tuners;
   std::vector<TuneOptions> options(steps.size(), alone);
   for (std::size_t at = 0; at < steps.size(); ++at) {
-    const std::string& name = steps[at].spec->program->name;
-    options[at].progress = [&](const std::string& what, std::size_t done, std::size_t total) { report(name + " " + what, done, total); };
+    options[at].progress = [this, name = steps[at].spec->program->name](const std::string& what, std::size_t done, std::size_t total) {
+      report(name + " " + what, done, total);
+    };
     auto tuner = std::make_unique<ProblemTuner>(*steps[at].spec, steps[at].problem, options[at], services_);
     const Status prepared = tuner->prepare();
     if (!prepared && prepared.error().code == Code::kNotSupported) continue;  // costs the cuts that need this kernel
@@ -187,6 +188,8 @@ Status ProblemTuner::rank_and_choose() {
       chosen.insert(chosen.begin() + static_cast<std::ptrdiff_t>(place), position);
     }
     chosen = put_first(chosen, best_of_templates(space_->ranked));
+    const auto most = static_cast<std::size_t>(search.max_first_rung);
+    if (chosen.size() > most) chosen.resize(most);
   }
   for (const std::size_t position : chosen) {
     Candidate candidate;

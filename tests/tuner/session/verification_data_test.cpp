@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/cli/sandbox.h"
 #include "tests/tuner/session/specs.h"
 #include "tuner/session/ranked_problem.h"
 #include "tuner/session/spec_file.h"
@@ -32,7 +33,8 @@ TEST_CASE("a small problem is compared whole, the tuning problem by 4096 samples
 
 TEST_CASE("a small problem is one at which the spec's statements cover its outputs") {
   // Two halves of M // 2 rows: at an odd M nobody writes the last row.
-  const auto spec = kw::tuner::test::load_text("halves.op.toml", R"toml(name = "halves"
+  const kw::tests::Sandbox sandbox;
+  const auto spec = kw::tuner::test::load_text(sandbox.path("halves.op.toml"), R"toml(name = "halves"
 [dims]
 M = 1024
 N = 256
