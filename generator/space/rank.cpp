@@ -20,6 +20,7 @@ constexpr double kSmemBytesPerClockSm = 128;   // one wavefront of 32 banks of 4
 constexpr double kSplitBytesPerClock = 30;     // a CTA that adds up the parts of other CTAs (H200)
 constexpr double kL2BytesPerClockOneSm = 64;   // an SM alone cannot draw more from L2
 constexpr double kLoadLatencyClocks = 600;     // gmem -> smem, between an L2 hit and a DRAM access
+constexpr double kTmaLatencyClocks = 1750;     // of a ring that TMA fills from DRAM, until the consumer's release is back (H200, cold L2)
 constexpr double kL2BytesPerClockBusySm = 39;  // an SM's share when all of them pull
 constexpr double kLateShare = 0.05;            // of a load's latency that deeper pipelines hide and shallow ones show
 constexpr double kOverlapLoss = 0.1;           // of the bounds that are not the largest: overlap is never perfect
@@ -29,6 +30,7 @@ constexpr double kEpilogueClocks = 1200;       // reads, conversion and stores o
 constexpr double kLaunchOverheadUs = 2.0;
 constexpr double kWarpgroupMmaShare = 0.8;         // of wgmma's peak: an H200 lowers its clock under it (875 of 1080 TFLOP/s)
 constexpr double kSplitReduceUs = 1.5;             // the last CTA of a tile waits for its peers and sums
+constexpr double kPersistentSplitReduceUs = 3.0;   // the same where no other CTA of the SM works meanwhile (H200)
 constexpr double kReservedSmemBytesPerCta = 1024;  // CUDA Programming Guide, compute capability 8.0 and later
 constexpr double kUsableL2Share = 0.6;             // outputs and the other operand take the rest
 
@@ -165,8 +167,9 @@ Round round_clocks(const Numbers& n, double resident, double rate) {
   round.smem = resident * (n.smem_traffic / kSmemBytesPerClockSm + n.copy_instructions * kCopyInstructionClocks);
   const double one_cta_math = n.flops / (rate * share(warps));
   // One CTA's own chain of k steps: with one stage a load is waited for in full, with more they overlap.
-  const double latency = kLoadLatencyClocks + n.gmem_bytes / std::max(1.0, n.k_steps) / kL2BytesPerClockBusySm;
-  const double in_flight = std::max(1.0, n.stages - 1);
+  const double first_byte = n.is_warpgroup_mma ? kTmaLatencyClocks : kLoadLatencyClocks;
+  const double latency = first_byte + n.gmem_bytes / std::max(1.0, n.k_steps) / kL2BytesPerClockBusySm;
+  const double in_flight = std::max(1.0, n.stages - (n.is_warpgroup_mma ? 0.5 : 1));
   const double wait_per_step = n.stages < 2 ? latency : kStepSyncClocks + kLateShare * latency / in_flight;
   const double chain = std::max(one_cta_math + n.k_steps * wait_per_step, n.k_steps * latency / in_flight);
   const double epilogue =
@@ -217,7 +220,9 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
       n.lifetime_clocks > 0 ? std::max(1.0, busiest / resident) * n.lifetime_clocks : full_rounds * full.total + last.total;
   const double sm_us = sm_clocks / clocks_per_us;
   // Fill, k-step latency and epilogue are what the SM time has beyond its math and shared-memory bounds.
-  const double fixed_us = kLaunchOverheadUs + (n.workspace_bytes > 0 ? kSplitReduceUs : 0);
+  const double split_us =
+      n.is_warpgroup_mma ? (n.split_bytes > 0 ? kPersistentSplitReduceUs : 0) : (n.workspace_bytes > 0 ? kSplitReduceUs : 0);
+  const double fixed_us = kLaunchOverheadUs + split_us;
   result.overhead_us = fixed_us + sm_us - std::max(result.math_us, result.smem_us);
   const double bound_us = std::max({sm_us, result.l2_us, result.dram_us});
   result.time_us = fixed_us + bound_us + kOverlapLoss * (sm_us + result.l2_us + result.dram_us - bound_us);

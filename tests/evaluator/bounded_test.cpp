@@ -76,3 +76,16 @@ TEST_CASE("integers floor toward minus infinity and a division by zero is NaN") 
   CHECK(floor_div(9007199254740991.0, 3) == 3002399751580330.0);
   CHECK(std::isnan(floor_div(1, 0)));
 }
+
+// An f32 kernel's 1 / (1 + e^88) is flushed: silu(-88) came out as 0, and whole MLPs were called wrong for it.
+TEST_CASE("a quotient may be 0 where the divisor's inverse is flushed, and nowhere else") {
+  const Rounding f32 = rounding_of(DType::kF32, DType::kF32);
+  const auto silu = [&](double x) { return apply(Function::kSilu, std::array<Bounded, 1>{Bounded{x, 0}}, f32); };
+  CHECK(std::abs(silu(-88).value) <= silu(-88).bound);
+  CHECK(std::abs(silu(-80).value) > 100 * silu(-80).bound);
+  const auto quotient = [&](double a, double b) {
+    return apply(Function::kDiv, std::array<Bounded, 2>{Bounded{a, 0}, Bounded{b, 0}}, f32);
+  };
+  CHECK(std::abs(quotient(-88, 0x1p127).value) <= quotient(-88, 0x1p127).bound);
+  CHECK(std::abs(quotient(-88, 0x1p100).value) > 100 * quotient(-88, 0x1p100).bound);
+}

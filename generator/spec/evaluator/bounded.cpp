@@ -2,6 +2,7 @@
 // Device approximations are allowed these errors beyond the rounding of the operands, in units of u (2u is one ulp):
 //   exp (4 + 3|x|) relative, as ex2.approx of a rounded x·log2(e) has;  log 8·max(1, |v|) absolute;  sin, cos 8 absolute;
 //   tanh, erf, sqrt, rsqrt, 1/x 8 relative;  sigmoid, silu exp's and 4 more;  gelu 16|x| absolute, since 1 + erf cancels.
+// Of a quotient also |numerator| times the smallest normal number: 1 / divisor is flushed to 0 where it would be smaller (div.approx.ftz).
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/spec/evaluator/bounded.h"
 
@@ -23,6 +24,11 @@ Bounded rounded(double v, double e, double relative, double absolute, const Boun
   e += r.unit * (relative * (std::abs(v) + e) + absolute);
   if (relative > 1) e += r.smallest_normal;
   return settle(v, e, a, {}, r);
+}
+
+/// A quotient whose divisor's inverse may be flushed to 0.
+Bounded with_flush(const Bounded& quotient, double numerator, const Rounding& r) {
+  return {quotient.value, quotient.bound + std::min(std::abs(numerator) * r.smallest_normal, std::abs(quotient.value))};
 }
 
 /// Bound of a monotone function: the larger distance to f at the ends of the interval.
@@ -120,8 +126,10 @@ Bounded apply_unary(Function function, const Bounded& x, const Rounding& r) {
       return apply_smooth(gelu(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
     case Function::kGeluTanh:
       return apply_smooth(gelu_tanh(v), 1.13, 4, 16 * std::min(std::abs(v), 1e6), x, r);
-    case Function::kSilu:
-      return apply_smooth(silu(v), 1.10, exp_units(v) + 6, 0, x, r);
+    case Function::kSilu: {
+      const Bounded result = apply_smooth(silu(v), 1.10, exp_units(v) + 6, 0, x, r);
+      return is_judged(result) ? with_flush(result, v, r) : result;
+    }
     case Function::kSin:
       return apply_smooth(std::sin(v), 1, 4, 8, x, r);
     case Function::kCos:
@@ -184,7 +192,8 @@ Bounded divide(const Bounded& a, const Bounded& b, const Rounding& r) {
   const double v = a.value / b.value;
   if (!std::isfinite(v) || std::isinf(b.value)) return {v, 0};
   const double e = (a.bound + std::abs(v) * b.bound) / (std::abs(b.value) - b.bound);
-  return rounded(v, e, 4, 0, a, r);
+  const Bounded result = rounded(v, e, 4, 0, a, r);
+  return is_judged(result) ? with_flush(result, a.value, r) : result;
 }
 
 Bounded floor_divide(const Bounded& a, const Bounded& b, const Rounding& r) {
