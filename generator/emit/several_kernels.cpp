@@ -247,25 +247,30 @@ Result<std::vector<Partition>> partitions_for(const TemplateLibrary& library, co
     KW_TRY(TemplatePattern pattern, parse_template_pattern(info.computes));
     patterns.push_back(std::move(pattern));
   }
-  const auto judge = [&](const Program& step, bool are_products_rows) -> Status {
+  // What fuses less is there for problems that the rules of what fuses more refuse, and may be faster.
+  enum class Fusion { kOneProduct, kPairs, kProductsAsRows };
+  const auto judge = [&](const Program& step, Fusion fusion) -> Status {
     KW_TRY(const std::vector<FusionGroup> groups, plan_groups(step));
     std::string why_not = "no template is for this architecture";
     for (const TemplatePattern& pattern : patterns) {
-      if (pattern.is_row && !are_products_rows && has_matrix_product(groups.front())) continue;
+      if (pattern.is_row && fusion != Fusion::kProductsAsRows && has_matrix_product(groups.front())) continue;
+      if (pattern.operands.size() > 2 && fusion == Fusion::kOneProduct) continue;
       if (!unify(pattern, groups.front(), step, why_not).empty()) return {};
     }
     return fail(Stage::kPlan, Code::kNotSupported, fmt::format("{}: {}", step.name, why_not));
   };
-  auto partitions = partitions_of(program, [&](const Program& step) { return judge(step, false); });
-  if (!std::any_of(patterns.begin(), patterns.end(), [](const TemplatePattern& pattern) { return pattern.is_row; })) return partitions;
-  // Where one operand of a product is a few rows, products as rows may need fewer kernels.
-  const auto by_rows = partitions_of(program, [&](const Program& step) { return judge(step, true); });
-  if (!by_rows) return partitions;
-  if (!partitions) return by_rows;
-  for (const Partition& other : *by_rows) {
-    const auto is_same = [&](const Partition& known) { return known.to_text() == other.to_text(); };
-    if (std::none_of(partitions->begin(), partitions->end(), is_same)) partitions->push_back(other);
+  Result<std::vector<Partition>> partitions = std::vector<Partition>();
+  std::optional<Error> first_error;
+  for (const Fusion fusion : {Fusion::kOneProduct, Fusion::kPairs, Fusion::kProductsAsRows}) {
+    const auto others = partitions_of(program, [&](const Program& step) { return judge(step, fusion); });
+    if (!others && !first_error) first_error = others.error();
+    if (!others) continue;
+    for (const Partition& other : *others) {
+      const auto is_same = [&](const Partition& known) { return known.to_text() == other.to_text(); };
+      if (std::none_of(partitions->begin(), partitions->end(), is_same)) partitions->push_back(other);
+    }
   }
+  if (partitions->empty()) return fail(*first_error);
   return partitions;
 }
 

@@ -58,7 +58,7 @@ Status check_template_arch(const TemplateInfo& info, Arch arch) {
 
 void collect_read_tensors(const ExprRef& expr, std::set<std::string>& names) {
   visit_nodes(expr, [&](const ExprRef& node) {
-    if (node->kind == ExprNode::Kind::kRead && node->name != "acc") names.insert(node->name);
+    if (node->kind == ExprNode::Kind::kRead && !is_accumulator(node->name)) names.insert(node->name);
     return true;
   });
 }

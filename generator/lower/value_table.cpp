@@ -73,7 +73,7 @@ void ValueTable::classify(Entry& entry) const {
   if (node.kind != Kind::kRead) return;
   const EpilogueRead* read = read_of(node);
   if (read == nullptr) {
-    entry.is_per_lane = node.name == "acc";  // the result of a reduction is the row's
+    entry.is_per_lane = is_accumulator(node.name);  // the result of a reduction is the row's
     return;
   }
   if (read->is_affine()) entry.is_per_lane = !(read->offset.coefficient_of("n") == IntExpr(0));

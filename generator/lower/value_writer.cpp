@@ -34,6 +34,7 @@ std::set<std::string> function_names() {
                                  "m",
                                  "n",
                                  "acc",
+                                 "acc2",
                                  "count",
                                  "i",
                                  "values",

@@ -3,8 +3,10 @@
 // partition.h. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "generator/spec/program.h"
@@ -20,15 +22,17 @@ struct FusionGroup {
     ExprRef value;
   };
   std::vector<Output> outputs;
-  std::vector<ExprRef> contractions;  ///< the reduction that all values share, if there is one; else empty, and
-  std::string why_no_contraction;     ///< the reason, for templates of contractions
+  /// The reduction that all values share, or two that share one operand (a gated linear unit); else empty, and
+  std::vector<ExprRef> contractions;
+  std::string why_no_contraction;  ///< the reason, for templates of contractions; of two, for templates of one
 };
 
 /// Errors name what no template makes yet: "two contractions (line 12: s, line 14: O) in one kernel".
 Result<std::vector<FusionGroup>> plan_groups(const Program& program);
 
 /// What a template states: notation with holes. `A`, `B` are operand holes; `epilogue` is the hole for a pointwise function of the
-/// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])".
+/// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])". An epilogue of two contractions
+/// with one left operand: "out[b,m,n] = epilogue(sum[k](A[b,m,k] * B[b,k,n]), sum[k](A[b,m,k] * B2[b,k,n]))".
 /// `row` is the hole for a function of whole rows: any pointwise values and reductions over n at one m: "out[m,n] = row[n](m)".
 struct TemplatePattern {
   std::vector<std::string> indices;  ///< in order of the left side, then reduced: b, m, n, k
@@ -38,10 +42,14 @@ struct TemplatePattern {
     std::string name;
     std::vector<std::string> indices;
   };
-  std::vector<Operand> operands;  ///< A[b,m,k], B[b,k,n]
+  std::vector<Operand> operands;  ///< A[b,m,k], B[b,k,n]; of two contractions also B2[b,k,n]
   ReduceOp reduce_op = ReduceOp::kSum;
 };
 Result<TemplatePattern> parse_template_pattern(std::string_view text);
+
+/// What values call the sums of a contraction, and of a second one: reads without subscripts.
+inline constexpr std::array<std::string_view, 2> kAccumulators = {"acc", "acc2"};
+inline bool is_accumulator(std::string_view name) { return name == kAccumulators[0] || name == kAccumulators[1]; }
 
 /// One way to see the group as the template's computation.
 struct PatternMatch {
@@ -60,7 +68,7 @@ struct PatternMatch {
     DType dtype = DType::kF16;
     std::map<std::string, IntExpr> strides;  ///< pattern index -> stride in elements
     IntExpr offset;
-    ExprRef value;                    ///< over index names of the *pattern*; the contraction is the read acc[] (kRead "acc", no subscripts)
+    ExprRef value;                    ///< over index names of the *pattern*; contractions are reads of kAccumulators without subscripts
     std::vector<ExprRef> subscripts;  ///< of a row pattern, over its indices: where the value is stored
   };
   std::vector<Output> outputs;

@@ -39,7 +39,7 @@ struct EpilogueForm {
   ExprRef bias;  ///< the read; null without one
 };
 
-bool is_accumulator(const ExprRef& expr) { return expr->kind == Kind::kRead && expr->name == "acc" && expr->operands.empty(); }
+bool is_sum(const ExprRef& expr) { return expr->kind == Kind::kRead && expr->name == kAccumulators[0] && expr->operands.empty(); }
 bool is_zero(const ExprRef& expr) { return expr->kind == Kind::kNumber && expr->number == 0; }
 
 /// A cast of a read to the type of the arithmetic changes nothing.
@@ -49,11 +49,11 @@ ExprRef without_widening(const ExprRef& expr, DType accumulate) {
 
 /// acc, acc + bias or bias + acc. False: something else.
 bool read_sum(const ExprRef& expr, DType accumulate, EpilogueForm& form) {
-  if (is_accumulator(expr)) return true;
+  if (is_sum(expr)) return true;
   if (expr->kind != Kind::kCall || expr->function != Function::kAdd) return false;
   const ExprRef left = without_widening(expr->operands[0], accumulate), right = without_widening(expr->operands[1], accumulate);
-  if (is_accumulator(left) == is_accumulator(right)) return false;
-  form.bias = is_accumulator(left) ? right : left;
+  if (is_sum(left) == is_sum(right)) return false;
+  form.bias = is_sum(left) ? right : left;
   return form.bias->kind == Kind::kRead;
 }
 

@@ -251,8 +251,8 @@ Result<ExprRef> first_contraction(const FusionGroup& group, const Program& progr
   return not_made(fmt::format("{} has no contraction: pointwise kernels", output.tensor), output.value->where);
 }
 
-/// Makes the contractions of all outputs one, by name. Error when they are not, or something else is reduced.
-Status find_contraction(FusionGroup& group, const Program& program) {
+/// Makes the contractions of all outputs one, by name; two distinct ones are left as they are. Error when something else is reduced.
+Status find_contractions(FusionGroup& group, const Program& program) {
   KW_TRY(const ExprRef first, first_contraction(group, program));
   for (FusionGroup::Output& output : group.outputs) {
     // An output without the contraction is written along with the others, if it has their indices (the matcher checks).
@@ -265,8 +265,9 @@ Status find_contraction(FusionGroup& group, const Program& program) {
                                         [&](const ExprRef& known) { return to_text(known) == to_text(reduction); });
       if (!is_known) group.contractions.push_back(reduction);
     }
-    if (!is_aligned || group.contractions.size() > 1) return several_contractions(program, group);
+    if (!is_aligned || group.contractions.size() > 2) return several_contractions(program, group);
   }
+  if (group.contractions.size() == 2) group.why_no_contraction = several_contractions(program, group).value().message;
   return {};
 }
 
@@ -309,7 +310,7 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   if (group.outputs.empty()) return fail(Stage::kPlan, Code::kBadInput, fmt::format("{}: no output is written", program.name));
 
   FusionGroup with_contraction = group;
-  const Status status = find_contraction(with_contraction, program);
+  const Status status = find_contractions(with_contraction, program);
   if (status) return std::vector<FusionGroup>{std::move(with_contraction)};
   group.why_no_contraction = status.error().message;
   return std::vector<FusionGroup>{std::move(group)};

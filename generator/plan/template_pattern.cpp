@@ -48,17 +48,30 @@ Result<std::vector<std::string>> read_indices(Reader& reader) {
   return indices;
 }
 
+/// A second contraction repeats the first's left operand and brings a right operand with the same indices.
 Status read_contraction(Reader& reader, TemplatePattern& pattern) {
-  KW_TRY(pattern.reduced, read_indices(reader));
+  const bool is_second = !pattern.operands.empty();
+  KW_TRY(std::vector<std::string> reduced, read_indices(reader));
+  if (is_second && reduced != pattern.reduced) return bad_pattern(reader, "both contractions reduce the same indices");
+  pattern.reduced = std::move(reduced);
   if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after sum[...]");
+  std::vector<TemplatePattern::Operand> operands;
   do {
     TemplatePattern::Operand operand;
     operand.name = reader.name();
     if (operand.name.empty()) return bad_pattern(reader, "expected the name of an operand");
     KW_TRY(operand.indices, read_indices(reader));
-    pattern.operands.push_back(std::move(operand));
+    operands.push_back(std::move(operand));
   } while (reader.accept('*'));
   if (!reader.accept(')')) return bad_pattern(reader, "expected ')' after the product of operands");
+  if (!is_second) {
+    pattern.operands = std::move(operands);
+    return {};
+  }
+  const bool is_pair = pattern.operands.size() == 2 && operands.size() == 2 && operands[0].name == pattern.operands[0].name &&
+                       operands[0].indices == pattern.operands[0].indices && operands[1].indices == pattern.operands[1].indices;
+  if (!is_pair) return bad_pattern(reader, "a second contraction has the first's left operand, and a right one with the same indices");
+  pattern.operands.push_back(std::move(operands[1]));
   return {};
 }
 
@@ -74,14 +87,16 @@ Status read_row(Reader& reader, TemplatePattern& pattern) {
   return {};
 }
 
-/// value := sum[...](...) | row[n](m) | epilogue(value) | name[indices] of an earlier statement
+/// value := sum[...](...) | row[n](m) | epilogue(value, ...) | name[indices] of an earlier statement
 Status read_value(Reader& reader, const std::set<std::string>& intermediates, TemplatePattern& pattern) {
   const std::string name = reader.name();
   if (name == "sum") return read_contraction(reader, pattern);
   if (name == "row") return read_row(reader, pattern);
   if (name == "epilogue") {
     if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after epilogue");
-    KW_TRY_VOID(read_value(reader, intermediates, pattern));
+    do {
+      KW_TRY_VOID(read_value(reader, intermediates, pattern));
+    } while (reader.accept(','));
     if (!reader.accept(')')) return bad_pattern(reader, "expected ')' after the value of epilogue");
     return {};
   }

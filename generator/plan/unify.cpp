@@ -1,5 +1,6 @@
 // Unifies a fusion group with what a template states: indices get roles by where they occur, the two operands are tried in both
 // orders (the product commutes), and each fit becomes a PatternMatch with extents, strides and the outputs over pattern indices.
+// Two contractions with one operand in common: that one is the left, and the right ones have the same indices.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -23,10 +24,18 @@ using Kind = ExprNode::Kind;
 
 /// The contraction of the group: two plain reads, and factors that do not depend on the reduced indices.
 struct Contraction {
+  std::string text;  ///< of the reduction
   std::vector<std::string> reduced;
   std::array<ExprRef, 2> reads;
   std::array<Access, 2> accesses;
   std::vector<Factor> scales;
+};
+
+/// A second contraction that shares an operand with the first.
+struct SecondContraction {
+  Contraction contraction;
+  std::size_t shared = 0;  ///< which operand of the first it shares
+  std::size_t right = 0;   ///< which of its own it does not share
 };
 
 /// Names of the pattern's indices by role.
@@ -88,8 +97,40 @@ bool read_contraction(const ExprRef& reduction, const std::vector<std::string>& 
   return true;
 }
 
+bool have_equal_extents(const std::string& a, const std::string& b, const Program& program) {
+  const Index* left = find_program_index(program, a);
+  const Index* right = find_program_index(program, b);
+  return left != nullptr && right != nullptr && left->extent == right->extent;
+}
+
+/// Reads the second contraction with its reduced indices called like the first's.
+bool read_second(const ExprRef& reduction, const std::vector<std::string>& free, const Program& program, const Contraction& first,
+                 SecondContraction& second, std::string& why_not) {
+  if (reduction->indices.size() != first.reduced.size()) return fails(why_not, "the two contractions reduce different numbers of indices");
+  ExprNode renamed = *reduction;
+  std::map<std::string, ExprRef> names;
+  for (std::size_t i = 0; i < first.reduced.size(); ++i) {
+    if (!have_equal_extents(reduction->indices[i], first.reduced[i], program))
+      return fails(why_not, "the two contractions reduce different extents");
+    names[reduction->indices[i]] = make_index(first.reduced[i]);
+  }
+  renamed.indices = first.reduced;
+  renamed.operands[0] = substitute_indices(reduction->operands[0], names);
+  if (!read_contraction(std::make_shared<const ExprNode>(std::move(renamed)), free, program, second.contraction, why_not)) return false;
+  second.contraction.text = to_text(reduction);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t j = 0; j < 2; ++j) {
+      if (to_text(first.reads[i]) != to_text(second.contraction.reads[j])) continue;
+      second.shared = i;
+      second.right = 1 - j;
+      return true;
+    }
+  }
+  return fails(why_not, "the two contractions have no operand in common");
+}
+
 bool find_roles(const TemplatePattern& pattern, Roles& roles, std::string& why_not) {
-  if (pattern.operands.size() != 2 || pattern.reduce_op != ReduceOp::kSum)
+  if ((pattern.operands.size() != 2 && pattern.operands.size() != 3) || pattern.reduce_op != ReduceOp::kSum)
     return fails(why_not, "the template is not a sum of products of two operands");
   for (const std::string& index : pattern.indices) {
     const bool in_left = has(pattern.operands[0].indices, index);
@@ -133,23 +174,31 @@ bool classify(const Contraction& contraction, const std::vector<std::string>& fr
   return true;
 }
 
-bool flatten_all(Reading& reading, const Contraction& contraction, const std::vector<Access>& outputs, std::string& why_not) {
-  const Access* left = &contraction.accesses[static_cast<std::size_t>(reading.operand[0])];
-  const Access* right = &contraction.accesses[static_cast<std::size_t>(reading.operand[1])];
-  std::vector<const Access*> with_outputs;
-  for (const Access& output : outputs) with_outputs.push_back(&output);
-  const auto plus = [&](std::vector<const Access*> operands) {
-    operands.insert(operands.end(), with_outputs.begin(), with_outputs.end());
-    return operands;
+/// What the indices of each role occur in, besides the outputs.
+struct Operands {
+  const Access* left = nullptr;
+  std::vector<const Access*> right;  ///< one, or two of two contractions
+
+  std::vector<const Access*> all() const {
+    std::vector<const Access*> result = {left};
+    result.insert(result.end(), right.begin(), right.end());
+    return result;
+  }
+};
+
+bool flatten_all(Reading& reading, const Operands& operands, const std::vector<Access>& outputs, std::string& why_not) {
+  const auto with_outputs = [&](std::vector<const Access*> accesses) {
+    for (const Access& output : outputs) accesses.push_back(&output);
+    return accesses;
   };
-  return flatten(reading.batch, plus({left, right}), why_not) && flatten(reading.left, plus({left}), why_not) &&
-         flatten(reading.right, plus({right}), why_not) && flatten(reading.reduced, {left, right}, why_not);
+  return flatten(reading.batch, with_outputs(operands.all()), why_not) && flatten(reading.left, with_outputs({operands.left}), why_not) &&
+         flatten(reading.right, with_outputs(operands.right), why_not) && flatten(reading.reduced, operands.all(), why_not);
 }
 
 /// The reading as it is, or with one index of a role that does not flatten moved to the batch (the other operand repeats: stride 0).
-bool settle(Reading& reading, const Contraction& contraction, const std::vector<Access>& outputs, std::string& why_not) {
+bool settle(Reading& reading, const Operands& operands, const std::vector<Access>& outputs, std::string& why_not) {
   Reading plain = reading;
-  if (flatten_all(plain, contraction, outputs, why_not)) {
+  if (flatten_all(plain, operands, outputs, why_not)) {
     reading = plain;
     return true;
   }
@@ -164,7 +213,7 @@ bool settle(Reading& reading, const Contraction& contraction, const std::vector<
       group.indices.erase(group.indices.begin() + static_cast<std::ptrdiff_t>(moved));
       group.extents.erase(group.extents.begin() + static_cast<std::ptrdiff_t>(moved));
       std::string ignored;
-      if (!flatten_all(trial, contraction, outputs, ignored)) continue;
+      if (!flatten_all(trial, operands, outputs, ignored)) continue;
       reading = trial;
       return true;
     }
@@ -172,12 +221,12 @@ bool settle(Reading& reading, const Contraction& contraction, const std::vector<
   return false;
 }
 
-/// The contraction as the epilogue sees it: acc times the factors that were taken out of the sum.
-ExprRef accumulator_value(const Contraction& contraction, DType accumulate) {
+/// A contraction as the epilogue sees it: its sum, called `name`, times the factors that were taken out of it.
+ExprRef accumulator_value(const Contraction& contraction, std::string_view name, DType accumulate) {
   auto accumulator = std::make_shared<ExprNode>();
   accumulator->kind = Kind::kRead;
   accumulator->dtype = accumulate;
-  accumulator->name = "acc";
+  accumulator->name = name;
   ExprRef value = accumulator;
   for (const Factor& factor : contraction.scales)
     value = make_call(factor.is_divisor ? Function::kDiv : Function::kMul, {value, factor.expr}, accumulate);
@@ -190,12 +239,20 @@ class Matcher {
       : pattern_(pattern), group_(group), program_(program) {}
 
   bool prepare(std::string& why_not) {
-    if (group_.contractions.size() != 1) return fails(why_not, group_.why_no_contraction);
+    if (group_.contractions.size() != pattern_.operands.size() - 1) {
+      return fails(why_not, group_.contractions.size() == 1 ? "the template takes two contractions with one operand in common"
+                                                            : group_.why_no_contraction);
+    }
     const auto with_contraction = std::find_if(group_.outputs.begin(), group_.outputs.end(),
                                                [](const FusionGroup::Output& output) { return contains_reduction(output.value); });
     free_ = with_contraction->indices;
     if (!find_roles(pattern_, roles_, why_not) || !read_contraction(group_.contractions[0], free_, program_, contraction_, why_not))
       return false;
+    contraction_.text = to_text(group_.contractions[0]);
+    if (group_.contractions.size() == 2) {
+      second_.emplace();
+      if (!read_second(group_.contractions[1], free_, program_, contraction_, *second_, why_not)) return false;
+    }
     const std::set<std::string> wanted(free_.begin(), free_.end());
     for (const FusionGroup::Output& output : group_.outputs) {
       if (std::set<std::string>(output.indices.begin(), output.indices.end()) != wanted) {
@@ -211,8 +268,17 @@ class Matcher {
   std::optional<PatternMatch> match(std::array<int, 2> order, std::string& why_not) const {
     Reading reading;
     reading.operand = order;
+    if (second_ && second_->shared != static_cast<std::size_t>(order[0])) return std::nullopt;
     if (!classify(contraction_, free_, program_, reading, why_not)) return std::nullopt;
-    if (!settle(reading, contraction_, outputs_, why_not)) return std::nullopt;
+    std::array<const Access*, 3> accesses = {&contraction_.accesses[static_cast<std::size_t>(order[0])],
+                                             &contraction_.accesses[static_cast<std::size_t>(order[1])], nullptr};
+    Operands operands{accesses[0], {accesses[1]}};
+    if (second_) {
+      accesses[2] = &second_->contraction.accesses[second_->right];
+      if (!have_same_indices(*accesses[1], *accesses[2], why_not)) return std::nullopt;
+      operands.right.push_back(accesses[2]);
+    }
+    if (!settle(reading, operands, outputs_, why_not)) return std::nullopt;
     PatternMatch result;
     result.accumulate = program_.accumulate;
     result.uses_tf32 = program_.uses_tf32;
@@ -220,8 +286,8 @@ class Matcher {
       result.index_map[pattern_index] = group->name();
       result.extents[pattern_index] = group->extent();
     }
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Access& access = contraction_.accesses[static_cast<std::size_t>(order[i])];
+    for (std::size_t i = 0; i < pattern_.operands.size(); ++i) {
+      const Access& access = *accesses[i];
       PatternMatch::OperandMatch& operand = result.operands[pattern_.operands[i].name];
       operand.tensor = access.tensor;
       operand.dtype = program_.find_tensor(access.tensor)->dtype;
@@ -256,16 +322,27 @@ class Matcher {
     result.strides.erase(roles_.reduced);
     std::map<std::string, ExprRef> values;
     for (const auto& [pattern_index, group] : groups_of(reading)) values.merge(group->member_values(pattern_index));
-    const ExprRef accumulator = accumulator_value(contraction_, program_.accumulate);
-    const ExprRef value = replace_reductions(output.value, [&](const ExprRef&) { return accumulator; });
+    const ExprRef first = accumulator_value(contraction_, kAccumulators[0], program_.accumulate);
+    const ExprRef second = second_ ? accumulator_value(second_->contraction, kAccumulators[1], program_.accumulate) : nullptr;
+    const ExprRef value = replace_reductions(
+        output.value, [&](const ExprRef& reduction) { return second && to_text(reduction) == second_->contraction.text ? second : first; });
     result.value = substitute_indices(value, values);
     return result;
   }
 
+  static bool have_same_indices(const Access& a, const Access& b, std::string& why_not) {
+    for (const auto& [index, stride] : a.strides) {
+      if (b.strides.count(index) == 0) return fails(why_not, fmt::format("index {} is in {} and not in {}", index, a.tensor, b.tensor));
+    }
+    return a.strides.size() == b.strides.size() || have_same_indices(b, a, why_not);
+  }
+
   /// A tensor that the kernel writes may be read only at the element that the same thread writes.
   bool check_written(std::string& why_not) const {
+    std::vector<Access> accesses(contraction_.accesses.begin(), contraction_.accesses.end());
+    if (second_) accesses.push_back(second_->contraction.accesses[second_->right]);
     for (const FusionGroup::Output& output : group_.outputs) {
-      for (const Access& access : contraction_.accesses) {
+      for (const Access& access : accesses) {
         if (access.tensor == output.tensor)
           return fails(why_not, fmt::format("{} is an operand of the contraction and an output: updating it in place is not made yet",
                                             output.tensor));
@@ -293,6 +370,7 @@ class Matcher {
   const Program& program_;
   Roles roles_;
   Contraction contraction_;
+  std::optional<SecondContraction> second_;
   std::vector<std::string> free_;
   std::vector<Access> outputs_;
 };

@@ -32,7 +32,8 @@ constexpr double kWarpgroupMmaShare = 0.8;         // of wgmma's peak: an H200 l
 constexpr double kSplitReduceUs = 1.5;             // the last CTA of a tile waits for its peers and sums
 constexpr double kPersistentSplitReduceUs = 3.0;   // the same where no other CTA of the SM works meanwhile (H200)
 constexpr double kReservedSmemBytesPerCta = 1024;  // CUDA Programming Guide, compute capability 8.0 and later
-constexpr double kUsableL2Share = 0.6;             // outputs and the other operand take the rest
+constexpr double kRequestedAgainShare = 0.2;  // of the time to bring an operand from DRAM, where several clusters ask for it at once (H200)
+constexpr double kUsableL2Share = 0.6;        // outputs and the other operand take the rest
 
 /// Share of the mma.sync rate by resident warps: 4 warps 1934, 8 warps 2500, 16 warps 2672 FLOP/clk/SM on an H200.
 double tensor_core_share(double num_warps) {
@@ -76,7 +77,7 @@ class Estimates {
 struct Numbers {
   double threads, smem_bytes, registers, stages, group_m, ctas, k_steps, flops, gmem_bytes, smem_traffic, copy_instructions,
       workspace_bytes, split_bytes, lifetime_clocks;
-  double tile_m, tile_n, resident_ctas;
+  double tile_m, tile_n, cluster_m, cluster_n, resident_ctas;
   bool is_tensor_core, is_warpgroup_mma, is_dominated;
   int math_type_bytes;
 };
@@ -99,7 +100,8 @@ ProblemNumbers problem_numbers(const SpaceContext& context) {
   const double a_batches = binding(context.problem, "A_stride_b", 0) == 0 ? 1 : p.batch;
   const double b_batches = binding(context.problem, "B_stride_b", 0) == 0 ? 1 : p.batch;
   p.a_bytes = a_batches * p.m * p.k * binding(context.bindings, "size_bytes.ElementA", 2);
-  p.b_bytes = b_batches * p.n * p.k * binding(context.bindings, "size_bytes.ElementB", 2);
+  const double right_operands = context.problem.count("B2_stride_k") != 0 ? 2 : 1;
+  p.b_bytes = right_operands * b_batches * p.n * p.k * binding(context.bindings, "size_bytes.ElementB", 2);
   p.epilogue_bytes = static_cast<double>(context.epilogue_bytes);
   if (context.epilogue_bytes == 0) p.epilogue_bytes = p.batch * p.m * p.n * binding(context.bindings, "size_bytes.ElementA", 2);
   return p;
@@ -117,6 +119,8 @@ Numbers numbers_of(Estimates& estimates, const SpacePoint& point, const ProblemN
   n.stages = get("stages", 1);
   n.group_m = std::max(1.0, get("group_m", 1));
   n.ctas = get("ctas", p.batch * std::ceil(p.m / n.tile_m) * std::ceil(p.n / n.tile_n));
+  n.cluster_m = std::max(1.0, get("cluster_m", 1));
+  n.cluster_n = std::max(1.0, get("cluster_n", 1));
   n.resident_ctas = get("resident_ctas", 0);
   n.k_steps = get("k_steps", std::ceil(p.k / tile_k));
   n.flops = get("math_flops_per_cta", 2 * n.tile_m * n.tile_n * tile_k * n.k_steps);
@@ -169,7 +173,7 @@ Round round_clocks(const Numbers& n, double resident, double rate) {
   // One CTA's own chain of k steps: with one stage a load is waited for in full, with more they overlap.
   const double first_byte = n.is_warpgroup_mma ? kTmaLatencyClocks : kLoadLatencyClocks;
   const double latency = first_byte + n.gmem_bytes / std::max(1.0, n.k_steps) / kL2BytesPerClockBusySm;
-  const double in_flight = std::max(1.0, n.stages - (n.is_warpgroup_mma ? 0.5 : 1));
+  const double in_flight = std::max(1.0, n.stages - (n.is_warpgroup_mma ? 0.8 : 1));
   const double wait_per_step = n.stages < 2 ? latency : kStepSyncClocks + kLateShare * latency / in_flight;
   const double chain = std::max(one_cta_math + n.k_steps * wait_per_step, n.k_steps * latency / in_flight);
   const double epilogue =
@@ -194,6 +198,13 @@ double dram_bytes(const Numbers& n, const ProblemNumbers& p, const DeviceLimits&
   return std::max(compulsory, waves * (rows * row_bytes + columns * column_bytes)) + p.epilogue_bytes;
 }
 
+/// Bytes of the operands that more than one cluster asks for: multicast serves only its own.
+double bytes_requested_again(const Numbers& n, const ProblemNumbers& p) {
+  const bool is_a_shared = std::ceil(p.n / n.tile_n) > n.cluster_n;
+  const bool is_b_shared = std::ceil(p.m / n.tile_m) > n.cluster_m;
+  return (is_a_shared ? p.a_bytes : 0) + (is_b_shared ? p.b_bytes : 0);
+}
+
 Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits& limits) {
   const double clocks_per_us = std::max(0.1, limits.max_clock_ghz) * 1000;
   const double num_sms = std::max(1, limits.num_sms);
@@ -214,7 +225,8 @@ Prediction predict(const Numbers& n, const ProblemNumbers& p, const DeviceLimits
   const double l2_total = n.ctas * n.gmem_bytes + n.workspace_bytes + p.epilogue_bytes;
   const double l2_rate = std::max(1.0, limits.l2_bytes_per_clock);
   result.l2_us = std::max(l2_total / l2_rate, busiest * n.gmem_bytes / kL2BytesPerClockOneSm) / clocks_per_us;
-  result.dram_us = dram_bytes(n, p, limits, num_sms * resident) / (std::max(1.0, limits.dram_gb_per_s) * 1000);
+  const double weighted_bytes = dram_bytes(n, p, limits, num_sms * resident) + kRequestedAgainShare * bytes_requested_again(n, p);
+  result.dram_us = weighted_bytes / (std::max(1.0, limits.dram_gb_per_s) * 1000);
   // A template that loads, works and stores in turn says how long that takes a CTA; others take its place as it ends.
   const double sm_clocks =
       n.lifetime_clocks > 0 ? std::max(1.0, busiest / resident) * n.lifetime_clocks : full_rounds * full.total + last.total;

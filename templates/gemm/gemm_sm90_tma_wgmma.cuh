@@ -71,6 +71,8 @@ struct Config {
   static constexpr int kContiguousB = B_IS_K_CONTIGUOUS ? BLOCK_K : BLOCK_N;
   static constexpr int kLinesA = A_IS_K_CONTIGUOUS ? BLOCK_M : BLOCK_K;  ///< and along the other one
   static constexpr int kLinesB = B_IS_K_CONTIGUOUS ? BLOCK_N : BLOCK_K;
+  static constexpr int kBoxLinesB = kLinesB / CLUSTER_M;  ///< lines of B that one copy brings
+  static constexpr int kTileColumns = BLOCK_N;            ///< columns of a tile's outputs
   static constexpr int kTileBytesA = BLOCK_M * BLOCK_K * 2;
   static constexpr int kTileBytesB = BLOCK_N * BLOCK_K * 2;
   static constexpr int kStageBytes = kTileBytesA + kTileBytesB;
@@ -102,98 +104,7 @@ __host__ __device__ constexpr long long k_blocks_per_split(long long extent_k) {
 
 #include "gemm/gemm_sm90_tma_wgmma_rules.cuh"
 
-// ---- Schedule: which tile when ------------------------------------------------------------------------------------------------------
-
-/// One piece of work of a CTA: an output tile and a part of k.
-struct WorkItem {
-  int batch;
-  int first_m;
-  int first_n;
-  int first_block;  ///< of k
-  int num_blocks;
-  int output_tile;  ///< counts the tiles of all CTAs of all clusters
-  int split;
-};
-
-/// The items of one CTA, in order: every role walks through the same ones.
-struct Schedule {
-  int tiles_m;  ///< of clusters
-  int tiles_n;
-  int num_tiles;
-  int num_blocks;
-  int cta_m;  ///< this CTA's place in its cluster
-  int cta_n;
-
-  __device__ __forceinline__ explicit Schedule(const GemmProblem& problem)
-      : tiles_m(static_cast<int>(cluster_tiles_m(problem.extent_m))),
-        tiles_n(static_cast<int>(cluster_tiles_n(problem.extent_n))),
-        num_tiles(static_cast<int>(tiles_m * tiles_n * problem.extent_b)),
-        num_blocks(static_cast<int>(k_blocks(problem.extent_k))),
-        cta_m(Config::SPLITS_ARE_CLUSTER ? 0 : static_cast<int>(blockIdx.x) % Config::kClusterSize / Config::CLUSTER_N),
-        cta_n(Config::SPLITS_ARE_CLUSTER ? 0 : static_cast<int>(blockIdx.x) % Config::CLUSTER_N) {}
-
-  __device__ __forceinline__ int first() const { return static_cast<int>(blockIdx.x) / Config::kClusterSize; }
-  __device__ __forceinline__ int step() const { return static_cast<int>(gridDim.x) / Config::kClusterSize; }
-  __device__ __forceinline__ int end() const { return Config::SPLITS_ARE_CLUSTER ? num_tiles : num_tiles * Config::SPLIT_K; }
-
-  __device__ __forceinline__ WorkItem item(int index) const {
-    const int tile_index = index % num_tiles;
-    const TileCoordinate tile =
-        locate_tile(static_cast<unsigned>(tile_index), static_cast<unsigned>(tiles_m), static_cast<unsigned>(tiles_n), Config::GROUP_M);
-    WorkItem item;
-    item.batch = tile.batch;
-    item.first_m = (tile.tile_m * Config::CLUSTER_M + cta_m) * Config::BLOCK_M;
-    item.first_n = (tile.tile_n * Config::CLUSTER_N + cta_n) * Config::BLOCK_N;
-    item.output_tile = (tile_index * Config::CLUSTER_M + cta_m) * Config::CLUSTER_N + cta_n;
-    item.split = Config::SPLITS_ARE_CLUSTER ? static_cast<int>(blockIdx.x) % Config::SPLIT_K : index / num_tiles;
-    const int per_split = (num_blocks + Config::SPLIT_K - 1) / Config::SPLIT_K;
-    item.first_block = item.split * per_split;
-    item.num_blocks = num_blocks - item.first_block < per_split ? num_blocks - item.first_block : per_split;
-    return item;
-  }
-};
-
-// ---- The ring of stages ---------------------------------------------------------------------------------------------------------
-
-using TileA = SwizzledTile<Config::kContiguousA, Config::kLinesA, Config::SWIZZLE_BYTES, Config::A_IS_K_CONTIGUOUS>;
-using TileB = SwizzledTile<Config::kContiguousB, Config::kLinesB, Config::SWIZZLE_BYTES, Config::B_IS_K_CONTIGUOUS>;
-
-/// Where a role stands in the ring. A stage holds the tile of A, then the tile of B; behind the stages lie the results on their way out,
-/// then `full` and `empty` of each stage.
-struct RingPosition {
-  unsigned smem;
-  int stage;
-  unsigned phase;
-
-  __device__ __forceinline__ unsigned tile_a() const { return smem + stage * Config::kStageBytes; }
-  __device__ __forceinline__ unsigned tile_b() const { return tile_a() + Config::kTileBytesA; }
-  __device__ __forceinline__ unsigned results() const { return smem + Config::STAGES * Config::kStageBytes; }
-  __device__ __forceinline__ unsigned full() const { return results() + Config::kAllResultBytes + stage * 16; }
-  __device__ __forceinline__ unsigned empty() const { return full() + 8; }
-  __device__ __forceinline__ void advance() {
-    ++stage;
-    if (stage == Config::STAGES) {
-      stage = 0;
-      phase ^= 1u;
-    }
-  }
-  __device__ __forceinline__ void advance_by(int count) {
-    const int sum = stage + count;
-    stage = sum % Config::STAGES;
-    phase ^= static_cast<unsigned>(sum / Config::STAGES) & 1u;
-  }
-};
-
-/// By one thread, before any role begins.
-__device__ __forceinline__ void init_barriers(RingPosition ring) {
-#pragma unroll 1
-  for (int stage = 0; stage < Config::STAGES; ++stage) {
-    mbarrier_init(ring.full(), 1);
-    mbarrier_init(ring.empty(), Config::kEmptyArrivals);
-    ring.advance();
-  }
-  fence_mbarrier_init();
-}
+#include "gemm/gemm_sm90_tma_wgmma_ring.cuh"
 
 // ---- Producer -------------------------------------------------------------------------------------------------------------------
 
@@ -228,166 +139,13 @@ __device__ __forceinline__ void produce(const Schedule& schedule, const TensorMa
   }
 }
 
-// ---- Mainloop of a consumer -------------------------------------------------------------------------------------------------------
-
-/// A thread's sums of kColumns columns: wgmma tile i along m, in the order of ptx/wgmma.cuh.
-template <int kColumns>
-struct Sums {
-  float tile[Config::kMmaM][kColumns / 2];
-};
-using TileSums = Sums<Config::BLOCK_N>;
-
-/// One wgmma; the last argument only names the element type.
-__device__ __forceinline__ void multiply_tile(float (&d)[32], unsigned long long a, unsigned long long b, int accumulates, Half) {
-  wgmma_m64n64k16_f16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[64], unsigned long long a, unsigned long long b, int accumulates, Half) {
-  wgmma_m64n128k16_f16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[96], unsigned long long a, unsigned long long b, int accumulates, Half) {
-  wgmma_m64n192k16_f16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[128], unsigned long long a, unsigned long long b, int accumulates, Half) {
-  wgmma_m64n256k16_f16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[32], unsigned long long a, unsigned long long b, int accumulates, BFloat16) {
-  wgmma_m64n64k16_bf16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[64], unsigned long long a, unsigned long long b, int accumulates, BFloat16) {
-  wgmma_m64n128k16_bf16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[96], unsigned long long a, unsigned long long b, int accumulates, BFloat16) {
-  wgmma_m64n192k16_bf16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-__device__ __forceinline__ void multiply_tile(float (&d)[128], unsigned long long a, unsigned long long b, int accumulates, BFloat16) {
-  wgmma_m64n256k16_bf16<TileA::kTranspose, TileB::kTranspose>(d, a, b, accumulates);
-}
-
-/// Tells every CTA whose copies reach this one's stage that this warpgroup has read it; one thread for each of them.
-__device__ __forceinline__ void release_stage(const Schedule& schedule, RingPosition ring, int thread) {
-  if constexpr (Config::kPeers == 1) {
-    if (thread == 0) {
-      mbarrier_arrive(ring.empty());
-    }
-  } else {
-    if (thread < Config::kPeers) {
-      // The CTAs of this one's row of the cluster, then the others of its column.
-      const int above = thread - Config::CLUSTER_N;
-      const int row = above < schedule.cta_m ? above : above + 1;
-      const int rank = thread < Config::CLUSTER_N ? schedule.cta_m * Config::CLUSTER_N + thread : row * Config::CLUSTER_N + schedule.cta_n;
-      mbarrier_arrive_cluster(ring.empty(), static_cast<unsigned>(rank));
-    }
-  }
-}
-
-/// Ping-pong: whose turn it is to multiply. A consumer may not wait at a stage's barrier before the other has passed all of its own: the
-/// parity tells a phase from the next one only.
-__device__ __forceinline__ unsigned turn_barrier(int consumer) { return static_cast<unsigned>(4 + consumer); }  // 1 to 3: split-K
-__device__ __forceinline__ void wait_for_turn(int consumer) { named_barrier_sync(turn_barrier(consumer), 256); }
-__device__ __forceinline__ void give_turn_to(int consumer) { named_barrier_arrive(turn_barrier(consumer), 256); }
-
-/// Starts sums = A tile * B tile over `num_blocks` > 0 stages, rows from `row` on. One group of wgmma stays in flight: a stage is released
-/// when the group after it has been issued, the last one, which is returned, by finish_blocks().
-__device__ __forceinline__ RingPosition start_blocks(const Schedule& schedule, RingPosition& ring, int num_blocks, int row, int thread,
-                                                     TileSums& sums) {
-  RingPosition last = ring;
-#pragma unroll 1
-  for (int block = 0; block < num_blocks; ++block) {
-    mbarrier_wait(ring.full(), ring.phase);
-    const unsigned long long a = TileA::descriptor(ring.tile_a()) + static_cast<unsigned>(TileA::offset(row, 0));
-    const unsigned long long b = TileB::descriptor(ring.tile_b());
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < Config::kKSteps; ++step) {
-#pragma unroll
-      for (int i = 0; i < Config::kMmaM; ++i) {
-        multiply_tile(sums.tile[i], a + static_cast<unsigned>(TileA::offset(i * 64, step)),
-                      b + static_cast<unsigned>(TileB::offset(0, step)), block == 0 && step == 0 ? 0 : 1, Config::ElementA{});
-      }
-    }
-    wgmma_commit_group();
-    wgmma_wait_group<1>();
-    if (block != 0) {
-      release_stage(schedule, last, thread);
-    }
-    last = ring;
-    ring.advance();
-  }
-  return last;
-}
-
-__device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosition last, int thread, TileSums& sums) {
-  wgmma_wait_group<0>();
-  release_stage(schedule, last, thread);
-#pragma unroll
-  for (int i = 0; i < Config::kMmaM; ++i) {
-    pin_registers(sums.tile[i]);
-  }
-}
+#include "gemm/gemm_sm90_tma_wgmma_mainloop.cuh"
 
 #include "gemm/gemm_sm90_tma_wgmma_splits.cuh"
+
 #include "gemm/gemm_sm90_tma_wgmma_store.cuh"
 
-// ---- Consumer -------------------------------------------------------------------------------------------------------------------
-
-/// By a whole warpgroup, `consumer` = 0 .. CONSUMERS - 1.
-__device__ __forceinline__ void consume(const Schedule& schedule, const GemmProblem& problem, const EpilogueArgs& epilogue,
-                                        float* partial_sums, unsigned* tile_counters, RingPosition ring, int consumer) {
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-  const int part = Config::IS_PINGPONG ? 0 : consumer;  // of the tile
-  const int row = part * Config::kConsumerRows;
-  const unsigned results = ring.results() + static_cast<unsigned>(threadIdx.x / 32 - 4) * Config::kResultBytes;
-  const bool is_aligned = epilogue_is_aligned<8>(epilogue);
-  int turn = 0;  // which consumer takes the item
-  if constexpr (Config::IS_PINGPONG) {
-    if (consumer == 1) {
-      give_turn_to(0);
-    }
-  }
-#pragma unroll 1
-  for (int index = schedule.first(); index < schedule.end(); index += schedule.step()) {
-    WorkItem item = schedule.item(index);
-    if constexpr (Config::IS_PINGPONG) {
-      const bool is_others = turn != consumer;
-      turn ^= 1;
-      if (is_others) {
-        ring.advance_by(item.num_blocks);
-        continue;
-      }
-      wait_for_turn(consumer);
-    }
-    TileSums sums;
-    const RingPosition last = start_blocks(schedule, ring, item.num_blocks, row, thread, sums);
-    if constexpr (Config::IS_PINGPONG) {
-      if (index + schedule.step() < schedule.end()) {
-        give_turn_to(1 - consumer);
-      }
-    }
-    PartReads reads = {};
-    const bool is_whole = is_whole_tile(problem, item, is_aligned);
-    if constexpr (Config::IS_STAGED && Config::SPLIT_K == 1) {
-      if (is_whole) {
-        // While the last products are still being made.
-        read_part(epilogue, item, part_at<Config::BLOCK_N>(item, row, thread, 0), read_lane(), reads);
-      }
-    }
-    finish_blocks(schedule, last, thread, sums);
-    if constexpr (Config::SPLITS_ARE_CLUSTER) {
-      Sums<Config::kOutputColumns> share;
-      add_splits_of_cluster(item, ring.smem, sums, share);
-      item.first_n += item.split * Config::kOutputColumns;
-      store_tile<Config::kOutputColumns>(share, epilogue, problem, item, row, thread, is_whole_tile(problem, item, is_aligned), reads,
-                                         results);
-    } else {
-      if constexpr (Config::SPLIT_K > 1) {
-        if (!add_splits(item, part, thread, sums, partial_sums, tile_counters)) {
-          continue;
-        }
-      }
-      store_tile<Config::BLOCK_N>(sums, epilogue, problem, item, row, thread, is_whole, reads, results);
-    }
-  }
-}
+#include "gemm/gemm_sm90_tma_wgmma_consumer.cuh"
 
 // ---- Kernel -----------------------------------------------------------------------------------------------------------------------
 

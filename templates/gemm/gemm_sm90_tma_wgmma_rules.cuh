@@ -1,5 +1,5 @@
 // Rules, launch and estimates of gemm_sm90_tma_wgmma: which configs are legal for which problem, how a kernel is launched, and what the
-// analytic model counts. Part of gemm/gemm_sm90_tma_wgmma.cuh, which defines Config before it includes this file.
+// analytic model counts. Part of gemm/gemm_sm90_tma_wgmma.cuh and its pair, which define Config before they include this file.
 // Contract: a RULE that is false refuses the config by its name (docs/adding-a-template.md). SPDX-License-Identifier: Apache-2.0
 
 // ---- Rules on the config ------------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ __host__ __device__ constexpr bool cluster_fits() { return Config::CLUSTER_M * C
 
 RULE("multicast_parts", "each CTA of a cluster copies whole groups of 8 lines for its peers, at most 256 a box")
 __host__ __device__ constexpr bool multicast_parts() {
-  return Config::kLinesA % (8 * Config::CLUSTER_N) == 0 && Config::kLinesB % (8 * Config::CLUSTER_M) == 0;
+  return Config::kLinesA % (8 * Config::CLUSTER_N) == 0 && Config::kBoxLinesB % 8 == 0;
 }
 
 RULE("splits_are_cluster", "splits that add up as a cluster are two or more CTAs of one tile that they finish together")
@@ -47,8 +47,8 @@ __host__ __device__ constexpr bool splits_are_cluster() {
          (Config::SPLIT_K > 1 && Config::CLUSTER_M * Config::CLUSTER_N == 1 && !Config::IS_PINGPONG && Config::GROUP_M == 1);
 }
 
-RULE("cluster_shares", "each CTA of such a cluster stores whole parts of its tile: 32 columns directly, 64 staged")
-__host__ __device__ constexpr bool cluster_shares() { return Config::kOutputColumns % (Config::IS_STAGED ? 64 : 32) == 0; }
+RULE("stores_whole_parts", "a CTA stores whole parts of its tile: 32 columns directly, 64 staged")
+__host__ __device__ constexpr bool stores_whole_parts() { return Config::kOutputColumns % (Config::IS_STAGED ? 64 : 32) == 0; }
 
 RULE("cluster_sums_fit", "the sums of such a cluster's tile pass through the stages")
 __host__ __device__ constexpr bool cluster_sums_fit() {
@@ -179,7 +179,7 @@ __host__ __device__ constexpr long long b_map_batch_bytes(long long extent_b, lo
 }
 LAUNCH("tensor_map:B_map:box_0") __host__ __device__ constexpr long long b_map_box_contiguous() { return Config::SWIZZLE_BYTES / 2; }
 LAUNCH("tensor_map:B_map:box_1")
-__host__ __device__ constexpr long long b_map_box_lines() { return Config::kLinesB / Config::CLUSTER_M; }
+__host__ __device__ constexpr long long b_map_box_lines() { return Config::kBoxLinesB; }
 LAUNCH("tensor_map:B_map:box_2") __host__ __device__ constexpr long long b_map_box_batches() { return 1; }
 LAUNCH("tensor_map:B_map:swizzle") __host__ __device__ constexpr long long b_map_swizzle() { return Config::SWIZZLE_BYTES; }
 
@@ -216,12 +216,14 @@ ESTIMATE("is_tensor_core") __host__ __device__ constexpr long long is_tensor_cor
 ESTIMATE("is_warpgroup_mma") __host__ __device__ constexpr long long is_warpgroup_mma() { return 1; }
 ESTIMATE("math_type_bytes") __host__ __device__ constexpr long long math_type_bytes() { return 2; }
 ESTIMATE("tile_m") __host__ __device__ constexpr long long tile_m() { return Config::BLOCK_M; }
-ESTIMATE("tile_n") __host__ __device__ constexpr long long tile_n() { return Config::BLOCK_N; }
+ESTIMATE("tile_n") __host__ __device__ constexpr long long tile_n() { return Config::kTileColumns; }
 ESTIMATE("tile_k") __host__ __device__ constexpr long long tile_k() { return Config::BLOCK_K; }
 ESTIMATE("warps_m") __host__ __device__ constexpr long long warps_m() { return Config::CONSUMERS * 4; }
 ESTIMATE("warps_n") __host__ __device__ constexpr long long warps_n() { return 1; }
 ESTIMATE("stages") __host__ __device__ constexpr long long stages() { return Config::STAGES; }
 ESTIMATE("group_m") __host__ __device__ constexpr long long group_m() { return Config::GROUP_M * Config::CLUSTER_M; }
+ESTIMATE("cluster_m") __host__ __device__ constexpr long long cluster_m() { return Config::CLUSTER_M; }
+ESTIMATE("cluster_n") __host__ __device__ constexpr long long cluster_n() { return Config::CLUSTER_N; }
 ESTIMATE("ctas")
 __host__ __device__ constexpr long long ctas(long long extent_b, long long extent_m, long long extent_n) {
   return output_tiles(extent_b, extent_m, extent_n) * Config::SPLIT_K;

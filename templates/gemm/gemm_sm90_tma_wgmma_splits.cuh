@@ -1,5 +1,6 @@
 // Split-K of gemm_sm90_tma_wgmma: the sums of a tile from the CTAs that multiplied parts of k, added in the order of k, so that every
-// launch gives the same bits. Part of gemm/gemm_sm90_tma_wgmma.cuh. SPDX-License-Identifier: Apache-2.0
+// launch gives the same bits. Part of gemm/gemm_sm90_tma_wgmma.cuh and its pair.
+// SPDX-License-Identifier: Apache-2.0
 
 // ---- Through gmem ---------------------------------------------------------------------------------------------------------------
 

@@ -47,4 +47,28 @@ struct SwizzledTile {
       }
     }
   }
+
+  /// The same for a tile whose first half comes from one tensor and whose second half from another: of lines along k the first and last
+  /// kLines / 2, else the first and last panels. `contiguous` and `line` are where the halves begin in their tensors.
+  template <int kParts>
+  static __device__ __forceinline__ void start_copy_of_pair(unsigned smem, const TensorMap& map_0, const TensorMap& map_1, unsigned barrier,
+                                                            int contiguous, int line, int batch, int part, unsigned short cta_mask) {
+    constexpr int kHalfPanels = kIsKContiguous ? kPanels : kPanels / 2;
+    constexpr int kHalfLines = kIsKContiguous ? kLines / 2 : kLines;
+    constexpr int kHalfBytes = kIsKContiguous ? kHalfLines * kSwizzleBytes : kHalfPanels * kPanelBytes;
+    constexpr int kPartLines = kHalfLines / kParts;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const TensorMap& map = half == 0 ? map_0 : map_1;
+#pragma unroll
+      for (int panel = 0; panel < kHalfPanels; ++panel) {
+        const unsigned to = smem + half * kHalfBytes + panel * kPanelBytes + part * (kPartLines * kSwizzleBytes);
+        if constexpr (kParts == 1) {
+          tma_load_3d(to, map, barrier, contiguous + panel * kElementsPerLine, line, batch);
+        } else {
+          tma_load_3d_multicast(to, map, barrier, contiguous + panel * kElementsPerLine, line + part * kPartLines, batch, cta_mask);
+        }
+      }
+    }
+  }
 };

@@ -115,6 +115,21 @@ Program gated() {
   return builder.program;
 }
 
+/// A gated linear unit whose products are rounded, with a bias of the gate.
+Program glu() {
+  const Names full = {"m", "n"};
+  Builder builder("glu");
+  builder.dims({"M", "N", "K"}).index("m", "M").index("n", "N").index("k", "K");
+  builder.tensor("x", DType::kBF16, {"M", "K"}).tensor("gate", DType::kBF16, {"N", "K"}).tensor("up", DType::kBF16, {"N", "K"});
+  builder.tensor("bias", DType::kBF16, {"N"}).tensor("h", DType::kBF16, {"M", "N"}, TensorRole::kOut);
+  const auto product = [](const char* weights) {
+    return reduce(ReduceOp::kSum, {"k"}, read("x", Names{"m", "k"}) * read(weights, Names{"n", "k"}));
+  };
+  builder.statement("g", full, cast(DType::kBF16, product("gate")), false).statement("u", full, cast(DType::kBF16, product("up")), false);
+  builder.statement("h", full, call(Function::kSilu, {read("g", full) + read("bias", Names{"n"})}) * read("u", full), true);
+  return builder.program;
+}
+
 }  // namespace
 
 std::vector<GoldenCase> golden_cases() {
@@ -130,6 +145,7 @@ std::vector<GoldenCase> golden_cases() {
   cases.push_back({"gemm_sm90_tma_wgmma", matmul_bias_relu(), {{"BLOCK_M", 256}, {"CLUSTER_N", 2}, {"IS_STAGED", 1}}, Arch::kSm90a});
   cases.push_back(
       {"gemm_sm90_tma_wgmma", batched_two_outputs(), {{"SPLIT_K", 2}, {"SPLITS_ARE_CLUSTER", 1}, {"GROUP_M", 1}}, Arch::kSm90a});
+  cases.push_back({"gemm_sm90_tma_wgmma_pair", glu(), {{"BLOCK_N", 256}, {"CLUSTER_M", 2}, {"IS_STAGED", 1}}, Arch::kSm90a});
   cases.push_back({"row_sm80", softmax_and_scale(), {{"THREADS", 64}, {"CTAS_PER_SM", 2}}});
   cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 2}}});
   cases.push_back({"row_sm80", gated(), {{"VEC", 8}, {"ITEMS", 1}, {"EXTENT_N", 2048}}});

@@ -19,6 +19,13 @@ TEST_CASE("the gemm pattern is read in one statement and in two") {
   }
 }
 
+TEST_CASE("a second contraction brings a second right operand") {
+  const Result<TemplatePattern> pattern = parse_template_pattern("out[m,n] = epilogue(sum[k](A[m,k] * B[k,n]), sum[k](A[m,k] * B2[k,n]))");
+  REQUIRE(pattern);
+  REQUIRE(pattern->operands.size() == 3);
+  CHECK(pattern->operands[2].name == "B2");
+}
+
 TEST_CASE("a pattern that makes no sense is refused with its column") {
   const auto message = [](const char* text) {
     const Result<TemplatePattern> pattern = parse_template_pattern(text);
@@ -29,6 +36,8 @@ TEST_CASE("a pattern that makes no sense is refused with its column") {
         std::string::npos);
   CHECK(message("out[m,n] = softmax[k](A[m,k])").find("expected sum[...]") != std::string::npos);
   CHECK(message("out[m,n] = acc[m,n]").find("'acc'") != std::string::npos);
+  CHECK(message("out[m,n] = epilogue(sum[k](A[m,k] * B[k,n]), sum[k](C[m,k] * D[k,n]))").find("has the first's left operand") !=
+        std::string::npos);
   CHECK(message("").find("expected a statement") != std::string::npos);
   CHECK(message("out[m,n = sum[k](A[m,k] * B[k,n])").find("column 9") != std::string::npos);
 }

@@ -218,3 +218,58 @@ TEST_CASE("a tensor is updated in place only at its own element") {
   CHECK(match(builder.program, &why).empty());
   CHECK(why == "x is written and also read at other elements: not made yet");
 }
+
+namespace {
+
+constexpr const char* kPair = "out[b,m,n] = epilogue(sum[k](A[b,m,k] * B[b,k,n]), sum[k](A[b,m,k] * B2[b,k,n]))";
+
+/// out[i,j] = X[i,k] Y[<y>] summed over k, times 2 X2 Z[<z>] summed over `reduced`.
+Program pair(const Names& y, const Names& z, const std::string& reduced, const char* second_left) {
+  Builder builder("pair");
+  builder.dims({"I", "J", "K"}).index("i", "I").index("j", "J").index("k", "K").index("p", "K");
+  const auto extents = [](const Names& indices) {
+    Names result;
+    for (const std::string& index : indices) result.push_back(index == "j" ? "J" : "K");
+    return result;
+  };
+  builder.tensor("X", DType::kF16, {"I", "K"}).tensor("W", DType::kF16, {"I", "K"});
+  builder.tensor("Y", DType::kF16, extents(y))
+      .tensor("Z", DType::kF16, extents(z))
+      .tensor("out", DType::kF16, {"I", "J"}, TensorRole::kOut);
+  const ExprRef first = reduce(ReduceOp::kSum, {"k"}, read("X", Names{"i", "k"}) * read("Y", y));
+  const ExprRef second = reduce(ReduceOp::kSum, {reduced}, read(second_left, Names{"i", reduced}) * number(2) * read("Z", z));
+  builder.statement("out", {"i", "j"}, call(Function::kSilu, {first}) * second, true);
+  return builder.program;
+}
+
+std::vector<PatternMatch> match_pair(const Program& program, std::string& why_not) {
+  const auto groups = plan_groups(program);
+  REQUIRE(groups);
+  return unify(*parse_template_pattern(kPair), groups->front(), program, why_not);
+}
+
+}  // namespace
+
+TEST_CASE("two contractions with one operand in common fit the pair, whatever their reduced indices are called") {
+  for (const char* reduced : {"k", "p"}) {
+    std::string why;
+    const auto matches = match_pair(pair({"k", "j"}, {"j", reduced}, reduced, "X"), why);
+    REQUIRE(matches.size() == 1);
+    CHECK(matches[0].operands.at("A").tensor == "X");
+    CHECK(matches[0].operands.at("B").tensor == "Y");
+    CHECK(matches[0].operands.at("B2").tensor == "Z");
+    CHECK(text(matches[0].operands.at("B").strides.at("n")) == "1");
+    CHECK(text(matches[0].operands.at("B2").strides.at("n")) == "K");
+    CHECK(to_text(matches[0].outputs[0].value) == "silu(acc[]) * (acc2[] * 2.0)");
+  }
+}
+
+TEST_CASE("what is no pair is refused with the reason, and a pair is none of a template of one contraction") {
+  std::string why;
+  CHECK(match_pair(contraction({"i", "j"}, {"k"}, {"i", "k"}, {"k", "j"}), why).empty());
+  CHECK(why == "the template takes two contractions with one operand in common");
+  CHECK(match_pair(pair({"k", "j"}, {"k", "j"}, "k", "W"), why).empty());
+  CHECK(why == "the two contractions have no operand in common");
+  CHECK(match(pair({"k", "j"}, {"k", "j"}, "k", "X"), &why).empty());
+  CHECK_THAT(why, contains_text("two contractions"));
+}

@@ -74,6 +74,17 @@ TEST_CASE("gemm_sm90_tma_wgmma compiles without spills: schedules, transposition
   }
 }
 
+TEST_CASE("gemm_sm90_tma_wgmma_pair compiles without spills", "[templates]") {
+  const std::vector<std::string> nn = kNN + std::vector<std::string>{"B2_IS_K_CONTIGUOUS=false", "B2_IS_N_CONTIGUOUS=true"};
+  for (const char* staged : {"IS_STAGED=false", "IS_STAGED=true"}) {
+    check_no_spills("gemm_sm90_tma_wgmma_pair", {staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma_pair", nn + std::vector<std::string>{"CLUSTER_M=2", staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma_pair", {"BLOCK_M=256", "BLOCK_N=128", "CLUSTER_N=2", staged}, "sm_90a");
+    check_no_spills("gemm_sm90_tma_wgmma_pair", {"SPLIT_K=2", "BLOCK_N=128", staged}, "sm_90a");
+  }
+  check_no_spills("gemm_sm90_tma_wgmma_pair", {"BLOCK_M=192", "BLOCK_N=192", "CONSUMERS=3"}, "sm_90a");
+}
+
 TEST_CASE("row_sm80 compiles without spills: short and long rows, clusters, streams, persistent CTAs, no reduction, doubles",
           "[templates]") {
   check_no_spills("row_sm80", {"THREADS=8", "ROWS=16"}, "sm_80");
@@ -107,7 +118,7 @@ TEST_CASE("nvcc takes the templates without a warning, where there is an nvcc", 
   }
   for (const auto& [name, arch] :
        {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"), std::pair("gemm_sm90_tma_wgmma", "sm_90a"),
-        std::pair("row_sm80", "sm_80"), std::pair("row_sm80", "sm_90")}) {
+        std::pair("gemm_sm90_tma_wgmma_pair", "sm_90a"), std::pair("row_sm80", "sm_80"), std::pair("row_sm80", "sm_90")}) {
     const std::string command = nvcc + " -std=c++20 -arch=" + arch +
                                 " -cubin -x cu -Xcompiler=-Wall,-Wextra -Werror all-warnings -I" KW_SOURCE_DIR
                                 "/templates -o " KW_BINARY_DIR "/" +
