@@ -1,4 +1,5 @@
-// What the run-time library adds to a launch: first launch after open, find, warm launch beside a bare cuLaunchKernelEx, many threads.
+// What the run-time library adds to a launch: first launch after open, find, warm launch beside a bare cuLaunchKernelEx, many threads. For
+// a plan of several kernels also what a replay of its graph costs beside a bare cuGraphLaunch and beside the launches one by one.
 //   library_overhead DATABASE OP M=1024,N=4096,... [--seconds 10] [--threads 32] [--other-device]
 // Host time by the steady clock; the kernels run, their time is not part of it: the queue is emptied before it can be full.
 // SPDX-License-Identifier: Apache-2.0
@@ -159,6 +160,25 @@ class BareKernel {
   std::vector<std::vector<void*>> addresses_;
 };
 
+/// The same launches as a graph, without the library.
+class BareGraph {
+ public:
+  BareGraph(const DriverApi& driver, BareKernel& kernel) : driver_(driver) {
+    CudaStream stream = nullptr;
+    require(driver.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");
+    require(driver.capture_begin(stream, kCaptureThreadLocal), "cuStreamBeginCapture");
+    kernel.launch(stream);
+    CudaGraph graph = nullptr;
+    require(driver.capture_end(stream, &graph), "cuStreamEndCapture");
+    require(driver.graph_instantiate(&executable_, graph, 0), "cuGraphInstantiate");
+  }
+  void launch(CudaStream stream) const { require(driver_.graph_launch(executable_, stream), "cuGraphLaunch"); }
+
+ private:
+  const DriverApi& driver_;
+  CudaGraphExec executable_ = nullptr;
+};
+
 /// Each thread finds and launches on a stream of its own until the time is over.
 void run_threads(const DriverApi& driver, CudaContext context, kernelwright::Database& database, const Options& options,
                  const Problem& problem, const LaunchPlan& plan) {
@@ -249,8 +269,15 @@ void measure(const Options& options) {
   const double bare_us = median_us(kNumLaunches, [&](int) { bare.launch(stream); }, drain);
   const double warm_us = median_us(kNumLaunches, [&](int) { kernel.launch(buffers.arguments, stream); }, drain);
   const double moving_us = median_us(kNumLaunches, [&](int) { kernel.launch(moving.shift(), stream); }, drain);
-  fmt::print("bare cuLaunchKernelEx: {:.3f} us; warm launch: {:.3f} us (adds {:.3f}); new pointers: {:.3f} us (adds {:.3f})\n", bare_us,
-             warm_us, warm_us - bare_us, moving_us, moving_us - bare_us);
+  if (plan.launches.size() > 1) {
+    const BareGraph graph(driver, bare);
+    const double graph_us = median_us(kNumLaunches, [&](int) { graph.launch(stream); }, drain);
+    fmt::print("{} launches; bare cuGraphLaunch: {:.3f} us; warm launch adds {:.3f}; new pointers add {:.3f}\n", plan.launches.size(),
+               graph_us, warm_us - graph_us, moving_us - graph_us);
+  }
+  fmt::print(
+      "bare cuLaunchKernelEx, all launches: {:.3f} us; warm launch: {:.3f} us (adds {:.3f}); new pointers: {:.3f} us (adds {:.3f})\n",
+      bare_us, warm_us, warm_us - bare_us, moving_us, moving_us - bare_us);
   run_threads(driver, context, database, options, problem, plan);
 }
 

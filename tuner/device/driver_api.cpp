@@ -61,6 +61,11 @@ std::string resolve(void* library, DriverApi& api) {
   resolver.need(api.graph_exec_destroy, "cuGraphExecDestroy").need(api.graph_destroy, "cuGraphDestroy");
   resolver.need(api.event_create, "cuEventCreate").need(api.event_destroy, "cuEventDestroy_v2").need(api.event_record, "cuEventRecord");
   resolver.need(api.event_synchronize, "cuEventSynchronize").need(api.event_elapsed_ms, "cuEventElapsedTime");
+  resolver.want(api.graph_create, "cuGraphCreate");
+  resolver.want(api.graph_add_kernel, "cuGraphAddKernelNode_v2");
+  resolver.want(api.graph_node_set_attribute, "cuGraphKernelNodeSetAttribute");
+  resolver.want(api.graph_exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2");
+  resolver.want(api.stream_is_capturing, "cuStreamIsCapturing");
   resolver.want(api.function_parameter, "cuFuncGetParamInfo");
   resolver.want(api.tensor_map_encode, "cuTensorMapEncodeTiled");
   return resolver.missing();

@@ -23,6 +23,7 @@ using CudaStream = struct OpaqueCudaStream*;
 using CudaEvent = struct OpaqueCudaEvent*;
 using CudaGraph = struct OpaqueCudaGraph*;
 using CudaGraphExec = struct OpaqueCudaGraphExec*;
+using CudaGraphNode = struct OpaqueCudaGraphNode*;
 
 /// CUuuid, CUlaunchAttribute (only the cluster's shape is used) and CUlaunchConfig, as the driver lays them out.
 struct CudaUuid {
@@ -42,6 +43,17 @@ struct CudaLaunchConfig {
   CudaStream stream;
   CudaLaunchAttribute* attributes;
   unsigned int num_attributes;
+};
+
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct CudaKernelNode {
+  CudaFunction function;
+  unsigned int grid[3], block[3];
+  unsigned int dynamic_smem_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;         ///< null: `function` says it
+  CudaContext context;  ///< null: the current one
 };
 
 inline constexpr int kLaunchAttributeCluster = 4;       // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
@@ -109,6 +121,12 @@ struct DriverApi {
   int (*graph_launch)(CudaGraphExec, CudaStream);
   int (*graph_exec_destroy)(CudaGraphExec);
   int (*graph_destroy)(CudaGraph);
+  // Graphs node by node: null in a driver that does not have them.
+  int (*graph_create)(CudaGraph*, unsigned int);
+  int (*graph_add_kernel)(CudaGraphNode*, CudaGraph, const CudaGraphNode*, std::size_t, const CudaKernelNode*);
+  int (*graph_node_set_attribute)(CudaGraphNode, int, const void*);  ///< the value of a CudaLaunchAttribute
+  int (*graph_exec_set_kernel)(CudaGraphExec, CudaGraphNode, const CudaKernelNode*);
+  int (*stream_is_capturing)(CudaStream, int*);  ///< CUstreamCaptureStatus: 0 when it is not
   int (*event_create)(CudaEvent*, unsigned int);
   int (*event_destroy)(CudaEvent);
   int (*event_record)(CudaEvent, CudaStream);

@@ -29,6 +29,14 @@ Outcome<void> check_workspace(const char* name, const void* pointer, std::size_t
 
 kw_kernel::kw_kernel(KernelParts parts) : parts_(std::move(parts)) {}
 
+kw_kernel::~kw_kernel() {
+  ContextId current = 0;
+  const bool is_known = parts_.driver.context_id(nullptr, &current) == 0;
+  for (Prepared& prepared : prepared_) {
+    if (!is_known || prepared.context != current) prepared.replays.forget();
+  }
+}
+
 void kw_kernel::release() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
@@ -56,8 +64,8 @@ Outcome<void> kw_kernel::check(const kw_arguments& arguments) const {
   return check_workspace("zeroed_workspace", arguments.zeroed_workspace, arguments.zeroed_workspace_bytes, plan.zeroed_workspace_bytes);
 }
 
-Outcome<const kw_kernel::Prepared*> kw_kernel::prepared_in(ContextId context) {
-  const Prepared* last = last_prepared_.load(std::memory_order_acquire);
+Outcome<kw_kernel::Prepared*> kw_kernel::prepared_in(ContextId context) {
+  Prepared* last = last_prepared_.load(std::memory_order_acquire);
   if (last != nullptr && last->context == context) return last;
   const std::lock_guard lock(mutex_);
   auto found = std::find_if(prepared_.begin(), prepared_.end(), [context](const Prepared& entry) { return entry.context == context; });
@@ -69,7 +77,7 @@ Outcome<const kw_kernel::Prepared*> kw_kernel::prepared_in(ContextId context) {
     std::vector<EvaluatedLaunch> launches;
     for (const BoundLaunch& bound : parts_.plan.launches) launches.push_back(bound.launch);
     KW_OUTCOME(std::vector<CudaFunction> functions, parts_.variant->prepare(context, launches));
-    prepared_.push_back({context, std::move(functions)});
+    prepared_.emplace_back(context, std::move(functions), parts_);
     found = std::prev(prepared_.end());
   }
   last_prepared_.store(&*found, std::memory_order_release);
@@ -103,22 +111,34 @@ Outcome<void> kw_kernel::fill(const BoundSlot& slot, const kw_arguments& argumen
   return {};
 }
 
+Outcome<void> kw_kernel::fill_all(const BoundLaunch& bound, const kw_arguments& arguments, std::byte* parameters) const {
+  for (const BoundSlot& slot : bound.slots) KW_OUTCOME_VOID(fill(slot, arguments, parameters + slot.offset_bytes));
+  return {};
+}
+
 Outcome<void> kw_kernel::enqueue(const BoundLaunch& bound, CudaFunction function, const kw_arguments& arguments, CudaStream stream) const {
   alignas(kTensorMapAlignBytes) std::array<std::byte, kMaxParameterBytes> parameters;
   std::array<void*, kMaxParameters> addresses;
   std::memcpy(parameters.data(), bound.parameters.data(), bound.parameters.size());
-  for (const BoundSlot& slot : bound.slots) KW_OUTCOME_VOID(fill(slot, arguments, parameters.data() + slot.offset_bytes));
+  KW_OUTCOME_VOID(fill_all(bound, arguments, parameters.data()));
   for (std::size_t index = 0; index < bound.parameter_offsets.size(); ++index)
     addresses[index] = parameters.data() + bound.parameter_offsets[index];
   CudaLaunchAttribute attribute;
   const CudaLaunchConfig config = launch_config(bound.launch, stream, attribute);
   const int code = parts_.driver.launch(&config, function, addresses.data(), nullptr);
-  if (code != 0) return launch_failure(code, stream);
+  if (code != 0) return launch_failure(code, "cuLaunchKernelEx", stream);
   return {};
 }
 
-tl::unexpected<Failure> kw_kernel::launch_failure(int code, CudaStream stream) const {
-  const CudaFault fault = cuda_fault(parts_.driver, code, "cuLaunchKernelEx");
+/// Plans of several launches, unless the caller captures a graph of his own, which takes the launches themselves.
+bool kw_kernel::is_replayed(CudaStream stream) const {
+  if (parts_.plan.launches.size() < 2 || !PlanReplays::is_supported(parts_.driver)) return false;
+  int status = 0;
+  return parts_.driver.stream_is_capturing(stream, &status) == 0 && status == 0;
+}
+
+tl::unexpected<Failure> kw_kernel::launch_failure(int code, const char* call, CudaStream stream) const {
+  const CudaFault fault = cuda_fault(parts_.driver, code, call);
   // Asked only now: a launch that succeeds need not know.
   CudaContext context = nullptr;
   ContextId current = 0, of_stream = 0;
@@ -135,7 +155,13 @@ tl::unexpected<Failure> kw_kernel::launch_failure(int code, CudaStream stream) c
 Outcome<void> kw_kernel::launch(const kw_arguments& arguments, CudaStream stream) {
   KW_OUTCOME_VOID(check(arguments));
   KW_OUTCOME(const ContextId context, current_context(parts_.driver));
-  KW_OUTCOME(const Prepared* const prepared, prepared_in(context));
+  KW_OUTCOME(Prepared* const prepared, prepared_in(context));
+  if (is_replayed(stream)) {
+    const auto fill_launch = [&](const BoundLaunch& bound, std::byte* parameters) { return fill_all(bound, arguments, parameters); };
+    KW_OUTCOME(const int code, prepared->replays.launch(arguments, fill_launch, stream));
+    if (code != 0) return launch_failure(code, "cuGraphLaunch", stream);
+    return {};
+  }
   for (std::size_t index = 0; index < parts_.plan.launches.size(); ++index)
     KW_OUTCOME_VOID(enqueue(parts_.plan.launches[index], prepared->functions[index], arguments, stream));
   return {};

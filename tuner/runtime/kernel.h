@@ -1,5 +1,6 @@
 // A kernel handle: a stored variant bound to a problem, launched on the caller's context. The warm path takes no lock but the tensor map
-// cache's, allocates nothing and makes two driver calls: which context is current, and the launch.
+// cache's, allocates nothing and makes two driver calls: which context is current, and the launch. A plan of several launches is replayed
+// as a graph (plan_replay.h), under a lock of its own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "generator/base/status.h"
 #include "tuner/runtime/bound_plan.h"
 #include "tuner/runtime/failure.h"
+#include "tuner/runtime/plan_replay.h"
 #include "tuner/runtime/stored_variant.h"
 #include "tuner/runtime/tensor_map_cache.h"
 
@@ -53,22 +55,27 @@ struct kw_kernel {
   kw::tuner::Outcome<void> launch(const kw_arguments& arguments, kw::tuner::CudaStream stream);
 
  private:
-  /// The functions of plan().launches in one context.
+  /// The functions of plan().launches in one context, and the graphs of them.
   struct Prepared {
-    kw::tuner::ContextId context;
-    std::vector<kw::tuner::CudaFunction> functions;
+    Prepared(kw::tuner::ContextId own_context, std::vector<kw::tuner::CudaFunction> own_functions, const kw::tuner::KernelParts& parts)
+        : context(own_context), functions(std::move(own_functions)), replays(parts.driver, parts.plan, functions) {}
+    const kw::tuner::ContextId context;
+    const std::vector<kw::tuner::CudaFunction> functions;
+    kw::tuner::PlanReplays replays;
   };
-  ~kw_kernel() = default;
+  ~kw_kernel();
   kw::tuner::Outcome<void> check(const kw_arguments& arguments) const;
-  kw::tuner::Outcome<const Prepared*> prepared_in(kw::tuner::ContextId context);
+  kw::tuner::Outcome<Prepared*> prepared_in(kw::tuner::ContextId context);
   kw::tuner::Outcome<void> fill(const kw::tuner::BoundSlot& slot, const kw_arguments& arguments, std::byte* bytes) const;
   kw::tuner::Outcome<void> enqueue(const kw::tuner::BoundLaunch& bound, kw::tuner::CudaFunction function, const kw_arguments& arguments,
                                    kw::tuner::CudaStream stream) const;
-  tl::unexpected<kw::tuner::Failure> launch_failure(int code, kw::tuner::CudaStream stream) const;
+  kw::tuner::Outcome<void> fill_all(const kw::tuner::BoundLaunch& bound, const kw_arguments& arguments, std::byte* parameters) const;
+  bool is_replayed(kw::tuner::CudaStream stream) const;
+  tl::unexpected<kw::tuner::Failure> launch_failure(int code, const char* call, kw::tuner::CudaStream stream) const;
 
   const kw::tuner::KernelParts parts_;
   std::atomic<long> references_{1};
-  std::atomic<const Prepared*> last_prepared_{nullptr};
+  std::atomic<Prepared*> last_prepared_{nullptr};
   std::mutex mutex_;
   std::deque<Prepared> prepared_;  ///< addresses stay
 };

@@ -36,6 +36,9 @@ struct FakeLaunch {
 struct FakeGraph {
   std::vector<FakeLaunch> launches;
 };
+/// A graph's nodes are numbered from 1.
+CudaGraphNode node_handle(std::size_t index) { return reinterpret_cast<CudaGraphNode>(index + 1); }
+std::size_t node_index(CudaGraphNode node) { return reinterpret_cast<std::size_t>(node) - 1; }
 struct FakeContext {
   int device = 0;
   unsigned long long id = 0;
@@ -46,7 +49,7 @@ struct FakeStream {
 
 std::recursive_mutex mutex;  // of launches, functions and modules: the run-time library calls from many threads
 thread_local const FakeContext* current_context = nullptr;
-std::atomic<long> num_loaded_modules{0}, num_encoded_maps{0};
+std::atomic<long> num_loaded_modules{0}, num_encoded_maps{0}, num_graphs{0}, num_graph_launches{0}, num_node_updates{0};
 
 int sticky_code = 0;
 bool is_hanging = false;
@@ -348,6 +351,7 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
 int cuStreamSynchronize(CudaStream) { return wait_for_device(); }
 int cuStreamBeginCapture_v2(CudaStream, int) {
   capture = new FakeGraph;
+  ++num_graphs;
   return 0;
 }
 int cuStreamEndCapture(CudaStream, CudaGraph* graph) {
@@ -359,15 +363,49 @@ int cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsi
   *executable = handle<CudaGraphExec>(graph);
   return 0;
 }
-int cuGraphLaunch(CudaGraphExec executable, CudaStream) {
+int cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
+  const std::lock_guard lock(mutex);
+  const auto* of = reinterpret_cast<const FakeStream*>(stream);
+  if (of != nullptr && of->context != nullptr && of->context != current_context) return 400;
   for (const FakeLaunch& launch : reinterpret_cast<FakeGraph*>(executable)->launches) run(launch);
+  ++num_graph_launches;
   return sticky_code;
 }
 int cuGraphExecDestroy(CudaGraphExec) { return 0; }
 int cuGraphDestroy(CudaGraph graph) {
   delete reinterpret_cast<FakeGraph*>(graph);
+  --num_graphs;
   return 0;
 }
+int cuGraphCreate(CudaGraph* graph, unsigned int) {
+  *graph = handle<CudaGraph>(new FakeGraph);
+  ++num_graphs;
+  return 0;
+}
+int cuGraphAddKernelNode_v2(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before, std::size_t num_before,
+                            const CudaKernelNode* description) {
+  auto& launches = reinterpret_cast<FakeGraph*>(graph)->launches;
+  // Only chains are made: each node behind the last one.
+  if (num_before != (launches.empty() ? 0 : 1) || (num_before == 1 && node_index(*before) + 1 != launches.size())) return 1;
+  if (description->dynamic_smem_bytes > 232448) return 1;
+  launches.push_back(copy_launch(reinterpret_cast<FakeFunction*>(description->function), description->parameters, {}));
+  *node = node_handle(launches.size() - 1);
+  return 0;
+}
+int cuGraphKernelNodeSetAttribute(CudaGraphNode, int, const void*) { return 0; }
+int cuGraphExecKernelNodeSetParams_v2(CudaGraphExec executable, CudaGraphNode node, const CudaKernelNode* description) {
+  auto& launches = reinterpret_cast<FakeGraph*>(executable)->launches;
+  launches.at(node_index(node)) = copy_launch(reinterpret_cast<FakeFunction*>(description->function), description->parameters, {});
+  ++num_node_updates;
+  return 0;
+}
+int cuStreamIsCapturing(CudaStream, int* status) {
+  *status = capture != nullptr ? 1 : 0;
+  return 0;
+}
+long fakeNumGraphs() { return num_graphs; }
+long fakeNumGraphLaunches() { return num_graph_launches; }
+long fakeNumNodeUpdates() { return num_node_updates; }
 int cuEventCreate(CudaEvent* event, unsigned int) {
   *event = handle<CudaEvent>(new double(0));
   return 0;

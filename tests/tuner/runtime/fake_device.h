@@ -48,6 +48,9 @@ class FakeDevice {
   }
   static long num_loaded_modules() { return number("fakeNumLoadedModules"); }
   static long num_encoded_maps() { return number("fakeNumEncodedMaps"); }
+  static long num_graphs() { return number("fakeNumGraphs"); }
+  static long num_graph_launches() { return number("fakeNumGraphLaunches"); }
+  static long num_node_updates() { return number("fakeNumNodeUpdates"); }
 
  private:
   const DriverApi* driver_ = nullptr;
