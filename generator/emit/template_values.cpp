@@ -62,6 +62,7 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
   if (source == "bytes_per_column") return match.bytes_per_column;
   if (source == "row_bytes_per_column") return match.row_bytes_per_column;
   if (source == "columns_are_reduced") return match.columns_are_reduced ? 1 : 0;
+  if (source == "counts_columns") return match.counts_columns ? 1 : 0;
   if (source == "stores_along_rows") {
     const auto runs_along = [](const PatternMatch::Output& output) {
       return std::any_of(output.subscripts.begin(), output.subscripts.end(),

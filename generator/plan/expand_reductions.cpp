@@ -15,6 +15,14 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+ExprRef make_cast(const ExprRef& value, DType dtype) {
+  auto node = std::make_shared<ExprNode>();
+  node->kind = ExprNode::Kind::kCast;
+  node->dtype = dtype;
+  node->operands = {value};
+  return node;
+}
+
 class Expansion {
  public:
   Expansion(const ExprRef& reduction, const Program& program) : node_(*reduction), program_(program), type_(reduction->dtype) {}
@@ -44,6 +52,11 @@ class Expansion {
         const ExprRef total = call(Function::kAdd, {shift, call(Function::kLog, {reduce(ReduceOp::kSum, power(value, shift))})});
         return call(Function::kWhere, {is_infinite, number(kInf), total});
       }
+      case ReduceOp::kCount:
+        return counted(
+            reduce(ReduceOp::kSum, make_call(Function::kWhere, {value, real(1), real(0)}, program_.accumulate), program_.accumulate));
+      case ReduceOp::kArgmax:
+        return argmax(value);
       case ReduceOp::kSoftmax:
         return softmax(value, node_.operands.size() > 1 ? node_.operands[1] : nullptr);
       default:
@@ -68,6 +81,25 @@ class Expansion {
     IntExpr count(1);
     for (const std::string& index : node_.indices) count = count * find_program_index(program_, index)->extent;
     return from_int_expr(normalise(count));
+  }
+
+  ExprRef real(double value) const { return make_number(value, program_.accumulate); }
+
+  /// A real that is a whole number, as one.
+  ExprRef counted(const ExprRef& number) const { return make_cast(number, type_); }
+
+  /// The first position that holds the maximum, or the first NaN: the smallest of those positions. Positions are reals on the way, exact up
+  /// to 2^24 in f32: the templates have a rule for it (BIND "counts_columns").
+  Result<ExprRef> argmax(const ExprRef& value) const {
+    if (value->dtype != program_.accumulate)
+      return fail(Stage::kPlan, Code::kNotSupported, "not made yet: argmax of other values than reals in a kernel of rows", node_.where);
+    const ExprRef maximum = reduce(ReduceOp::kMax, value, program_.accumulate);
+    const ExprRef is_maximum = make_call(Function::kEq, {value, maximum}, DType::kBool);
+    const ExprRef is_nan = make_call(Function::kNe, {value, value}, DType::kBool);
+    const ExprRef is_first = make_call(Function::kOr, {is_maximum, is_nan}, DType::kBool);
+    const ExprRef position = make_cast(make_index(node_.indices.front()), program_.accumulate);
+    const ExprRef candidate = make_call(Function::kWhere, {is_first, position, real(kInf)}, program_.accumulate);
+    return counted(reduce(ReduceOp::kMin, candidate, program_.accumulate));
   }
 
   ExprRef finite(const ExprRef& maximum) const {

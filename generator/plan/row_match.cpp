@@ -67,6 +67,11 @@ class RowMatcher {
     PatternMatch result;
     result.accumulate = program_.accumulate;
     result.uses_tf32 = program_.uses_tf32;
+    result.counts_columns = std::any_of(group_.outputs.begin(), group_.outputs.end(), [](const FusionGroup::Output& output) {
+      return any_node(output.value, [](const ExprRef& node) {
+        return node->kind == Kind::kReduce && (node->reduce_op == ReduceOp::kArgmax || node->reduce_op == ReduceOp::kCount);
+      });
+    });
     result.index_map = {{"m", rows_.name()}, {"n", column_}};
     result.extents = {{"m", rows_.extent()}, {"n", normalise(column_extent_)}, {"shared", shared_extent()}};
     for (std::size_t i = 0; i < group_.outputs.size(); ++i) {

@@ -25,6 +25,7 @@ struct Config {
   BIND("bytes_per_column") static constexpr int BYTES_PER_COLUMN = 4;                ///< that the reads along n bring for one n
   BIND("row_bytes_per_column") static constexpr int ROW_BYTES_PER_COLUMN = 4;        ///< of these: from tensors that have rows
   BIND("columns_are_reduced") static constexpr bool COLUMNS_ARE_REDUCED = true;      ///< reductions need what all rows share
+  BIND("counts_columns") static constexpr bool COUNTS_COLUMNS = false;               ///< reals hold positions of a row
   BIND("stores_along_rows") static constexpr bool STORES_ALONG_ROWS = true;          ///< an output has more than one element a row
   TUNE("t", 8, 16, 32, 64, 128, 256, 512, 1024) static constexpr int THREADS = 128;  ///< threads of a CTA that share a row
   TUNE("r", 1, 2, 4, 8, 16) static constexpr int ROWS = 1;                           ///< rows of a CTA

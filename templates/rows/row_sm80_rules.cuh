@@ -64,6 +64,11 @@ __host__ __device__ constexpr bool extents_fit(long long extent_m, long long ext
   return extent_m <= 1099511627776 && extent_n <= 1099511627776;
 }
 
+RULE("positions_are_exact", "argmax and count hold positions of a row as f32, which is exact for 2^24 of them")
+__host__ __device__ constexpr bool positions_are_exact(long long extent_n) {
+  return !Config::COUNTS_COLUMNS || sizeof(Config::Accumulator) > 4 || extent_n <= 16777216;
+}
+
 RULE("length_is_known", "a kernel for rows of one length takes no others, and all of its tensors are aligned to 16 bytes")
 __host__ __device__ constexpr bool length_is_known(long long extent_m, long long extent_n, long long misalignment) {
   return Config::EXTENT_N == 0 || (Config::EXTENT_N == extent_n && misalignment == 0 && extent_m <= 65535ll * Config::ROWS);

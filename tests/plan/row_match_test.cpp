@@ -171,8 +171,8 @@ TEST_CASE("what is no function of rows is refused with the reason") {
   CHECK_THAT(refusal(two.program), contains_text("one kernel has rows of one length"));
 
   Builder order = rows();
-  order.statement("out", {"m", "n"}, reduce(ReduceOp::kArgmax, {"j"}, x("j")) * x(), true);
-  CHECK_THAT(refusal(order.program), contains_text("argmax"));
+  order.statement("out", {"m", "n"}, reduce(ReduceOp::kCumSum, {"n"}, x("n")) * x(), true);
+  CHECK_THAT(refusal(order.program), contains_text("cumsum"));
 
   Builder shifted = rows();
   shifted.program.tensors[1].role = TensorRole::kInOut;
@@ -212,4 +212,24 @@ TEST_CASE("a softmax that is read at another index is written out there") {
   CHECK(found.reductions[2].phase == 2);
   CHECK(depends_on(found.reductions[2].operand, {"n"}));
   CHECK(found.outputs[0].value->kind == ExprNode::Kind::kRead);  // the last sum alone
+}
+
+TEST_CASE("argmax is a maximum, then the first position that holds it; count is a sum; both hold positions as reals") {
+  Builder builder = rows();
+  builder.tensor("best", DType::kI64, {"M"}, TensorRole::kOut).tensor("large", DType::kI64, {"M"}, TensorRole::kOut);
+  ExprNode argmax = *reduce(ReduceOp::kArgmax, {"j"}, x("j"));
+  argmax.dtype = DType::kI64;
+  ExprNode count = *reduce(ReduceOp::kCount, {"j"}, call(Function::kGt, {x("j"), number(1)}, DType::kBool));
+  count.dtype = DType::kI64;
+  builder.statement("best", {"m"}, std::make_shared<const ExprNode>(argmax), true);
+  builder.statement("large", {"m"}, std::make_shared<const ExprNode>(count), true);
+  std::string why_not;
+  const auto found = matches(builder.program, why_not);
+  INFO(why_not);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].counts_columns);
+  REQUIRE(found[0].reductions.size() == 3);
+  CHECK(found[0].reductions[0].phase == 0);
+  CHECK(found[0].reductions[2].phase == 1);
+  CHECK(found[0].reductions[2].op == ReduceOp::kMin);
 }
