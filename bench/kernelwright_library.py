@@ -35,6 +35,7 @@ class Library:
                 ("kw_kernel_match", ctypes.c_int, [handle]),
                 ("kw_kernel_explanation", ctypes.c_char_p, [handle]),
                 ("kw_kernel_variant", ctypes.c_char_p, [handle]),
+                ("kw_kernel_config", ctypes.c_char_p, [handle]),
                 ("kw_kernel_num_tensors", ctypes.c_size_t, [handle]),
                 ("kw_kernel_tensor_name", ctypes.c_char_p, [handle, ctypes.c_size_t]),
                 ("kw_workspace_bytes", ctypes.c_size_t, [handle]),
@@ -67,6 +68,7 @@ class Kernel:
         self.match = MATCHES[calls.kw_kernel_match(handle)]
         self.explanation = calls.kw_kernel_explanation(handle).decode()
         self.variant = calls.kw_kernel_variant(handle).decode()
+        self.config = calls.kw_kernel_config(handle).decode()
         self.tensor_names = [calls.kw_kernel_tensor_name(handle, index).decode() for index in range(calls.kw_kernel_num_tensors(handle))]
         self.workspace_bytes = calls.kw_workspace_bytes(handle)
         self.zeroed_workspace_bytes = calls.kw_zeroed_workspace_bytes(handle)
