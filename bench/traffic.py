@@ -27,6 +27,7 @@ METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 # op, dims of the large case, dims of the small one
 CASES = (("projection_norm_bf16", {"M": 131072, "D": 1024, "K": 1024}, {"M": 8192, "D": 1024, "K": 1024}),
          ("norm_projection_bf16", {"M": 131072, "D": 1024, "K": 1024}, {"M": 8192, "D": 1024, "K": 1024}),
+         ("softmax_projection_bf16", {"M": 131072, "D": 1024, "K": 1024}, {"M": 8192, "D": 1024, "K": 1024}),
          ("gated_mlp_bf16", {"M": 65536, "D": 1024, "F": 2816}, {"M": 4096, "D": 1024, "F": 2816}),
          ("two_layers_bf16", {"M": 131072, "D": 1024, "F": 1024}, {"M": 8192, "D": 1024, "F": 1024}),
          ("attention_in_steps_bf16", {"S": 16384, "D": 128}, {"S": 2048, "D": 128}))
@@ -46,8 +47,8 @@ def shapes_of(spec, dims):
             for name, tensor in spec["tensors"].items()}
 
 
-def bytes_of_launches(text):
-    """Sum over the profiled kernels of a report (ncu --csv --page raw --print-units base): (kernels, bytes read, bytes written)."""
+def bytes_of_kernels(text):
+    """Of the profiled kernels of a report (ncu --csv --page raw --print-units base), in their order: (bytes read, bytes written)."""
     lines = text.splitlines()
     first = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), None)
     if first is None:
@@ -55,7 +56,15 @@ def bytes_of_launches(text):
     table = [line for line in lines[first:] if line.startswith("\"")]  # the program prints too
     rows = list(csv.DictReader(io.StringIO("\n".join(table))))
     rows = [row for row in rows if row["ID"]]  # the row of units has none
-    return len(rows), *(sum(float(row[metric].replace(",", "")) for row in rows) for metric in METRICS)
+    return [tuple(float(row[metric].replace(",", "")) for metric in METRICS) for row in rows]
+
+
+def by_position(kernels, num_launches):
+    """Means over the launches: what each kernel of the plan reads and writes, in MB."""
+    if not kernels or len(kernels) % num_launches != 0:
+        raise ValueError(f"{len(kernels)} kernels were profiled in {num_launches} launches")
+    length = len(kernels) // num_launches
+    return [[sum(one[side] for one in kernels[at::length]) / num_launches / 1e6 for side in (0, 1)] for at in range(length)]
 
 
 def cut_of(config):
@@ -104,15 +113,15 @@ def measure(args, op, dims, is_large):
     told = next((json.loads(line[6:]) for line in run.stdout.splitlines() if line.startswith("child ")), None)
     if run.returncode != 0 or told is None:
         raise RuntimeError(f"{op}: {run.stdout[-1500:]} {run.stderr[-1500:]}")
-    kernels, read, written = bytes_of_launches(run.stdout)
+    kernels = by_position(bytes_of_kernels(run.stdout), LAUNCHES)
     explained = json.loads(subprocess.run([args.kernelwright, "explain", str(spec_path(op)), "--set", dims_text(dims), "--arch", "sm_90a", "--json"],
                                           capture_output=True, text=True, check=True).stdout)[0]
     plan = explained["plans"][cut_of(told["config"])]
-    model = plan["bytes"] if is_large else plan["l2_aware_bytes"]
-    measured = (read + written) / LAUNCHES
-    return {"op": op, "dims": dims_text(dims), "is_large": is_large, "cut": plan["cut"], **told, "kernels": kernels, "read_mb": read / LAUNCHES / 1e6,
-            "written_mb": written / LAUNCHES / 1e6, "measured_mb": measured / 1e6, "model_mb": model / 1e6, "intermediates_mb": plan["workspace_bytes"] / 1e6,
-            "measured_over_model": measured / model}
+    model_mb = (plan["bytes"] if is_large else plan["l2_aware_bytes"]) / 1e6
+    measured_mb = sum(read + written for read, written in kernels)
+    return {"op": op, "dims": dims_text(dims), "is_large": is_large, "cut": plan["cut"], **told,
+            "kernels": [{"read_mb": read, "written_mb": written, "model_mb": model["bytes"] / 1e6} for (read, written), model in zip(kernels, plan["kernels"])],
+            "measured_mb": measured_mb, "model_mb": model_mb, "workspace_mb": plan["workspace_bytes"] / 1e6, "measured_over_model": measured_mb / model_mb}
 
 
 def main():

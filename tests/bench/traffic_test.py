@@ -19,12 +19,17 @@ child {"variant": "x"}"""
 
 
 class TrafficTest(unittest.TestCase):
-    def test_bytes_of_all_kernels_are_added(self):
-        self.assertEqual(traffic.bytes_of_launches(REPORT), (2, 3000, 25))
+    def test_bytes_of_each_kernel_are_means_over_the_launches(self):
+        kernels = traffic.bytes_of_kernels(REPORT)
+        self.assertEqual(kernels, [(1000, 24), (2000, 1)])
+        self.assertEqual(traffic.by_position(kernels, 2), [[1500 / 1e6, 12.5 / 1e6]])
+        self.assertEqual(traffic.by_position(kernels, 1), [[1000 / 1e6, 24 / 1e6], [2000 / 1e6, 1 / 1e6]])
+        with self.assertRaisesRegex(ValueError, "3 launches"):
+            traffic.by_position(kernels, 3)
 
     def test_a_report_without_a_table_is_an_error_with_its_end(self):
         with self.assertRaisesRegex(ValueError, "no permission"):
-            traffic.bytes_of_launches("==ERROR== no permission")
+            traffic.bytes_of_kernels("==ERROR== no permission")
 
     def test_the_cut_is_read_from_the_config(self):
         self.assertEqual(traffic.cut_of("0.BLOCK_K=64,1.STAGES=4,CUT=2"), 2)

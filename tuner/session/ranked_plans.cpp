@@ -227,13 +227,48 @@ Result<double> bytes_of(const generator::Tensor& tensor, const Problem& problem)
   return bytes;
 }
 
+/// What the L2 keeps from DRAM between the kernels of a cut.
+class KeptInL2 {
+ public:
+  static Result<KeptInL2> create(const Partition& partition, const Problem& problem, std::int64_t l2_bytes) {
+    KeptInL2 kept;
+    kept.l2_bytes_ = static_cast<double>(l2_bytes);
+    for (const generator::Tensor& tensor : partition.intermediates) kept.in_workspace_.insert(tensor.name);
+    for (const generator::Program& step : partition.steps) {
+      for (const generator::Tensor& tensor : step.tensors) {
+        KW_TRY(const double bytes, bytes_of(tensor, problem));
+        if (kept.bytes_.emplace(tensor.name, bytes).second) kept.footprint_bytes_ += bytes;
+        if (tensor.role != TensorRole::kIn) kept.written_.insert(tensor.name);
+      }
+    }
+    return kept;
+  }
+
+  /// Bytes of a tensor of a step that do not come from DRAM: it was written by an earlier kernel, and fits.
+  double not_read(const generator::Tensor& tensor) const {
+    const bool is_kept = tensor.role == TensorRole::kIn && written_.count(tensor.name) != 0 && bytes_.at(tensor.name) <= l2_bytes_;
+    return is_kept ? bytes_.at(tensor.name) : 0;
+  }
+  /// Bytes that do not go to DRAM: the workspace is written again by the next launch before it is driven out. Each half of an H200's L2
+  /// holds what its SMs touch, so that half of the whole is what a launch may touch.
+  double not_written(const generator::Tensor& tensor) const {
+    const bool is_kept = tensor.role != TensorRole::kIn && in_workspace_.count(tensor.name) != 0 && footprint_bytes_ <= l2_bytes_ / 2;
+    return is_kept ? bytes_.at(tensor.name) : 0;
+  }
+
+ private:
+  double l2_bytes_ = 0, footprint_bytes_ = 0;
+  std::map<std::string, double> bytes_;
+  std::set<std::string> written_, in_workspace_;
+};
+
 Result<PlanOutline> outline(const LoadedSpec& spec, const Partition& partition, Services& services, const Problem& problem) {
   PlanOutline result;
   result.cut = partition.to_text();
-  std::map<std::string, double> intermediates;
+  KW_TRY(const KeptInL2 kept, KeptInL2::create(partition, problem, services.limits().l2_bytes));
   for (const generator::Tensor& tensor : partition.intermediates) {
-    KW_TRY(intermediates[tensor.name], bytes_of(tensor, problem));
-    result.unshared_workspace_bytes += intermediates[tensor.name];
+    KW_TRY(const double bytes, bytes_of(tensor, problem));
+    result.unshared_workspace_bytes += bytes;
   }
   for (const generator::Program& step : partition.steps) {
     PlanOutline::Kernel kernel;
@@ -244,11 +279,7 @@ Result<PlanOutline> outline(const LoadedSpec& spec, const Partition& partition, 
     kernel.bound_us = roofline.bound_us;
     result.bytes += kernel.work.min_bytes;
     result.l2_aware_bytes += kernel.work.min_bytes;
-    for (const generator::Tensor& tensor : step.tensors) {
-      const auto kept = intermediates.find(tensor.name);
-      const bool is_read = kept != intermediates.end() && tensor.role == TensorRole::kIn;
-      if (is_read && kept->second <= static_cast<double>(services.limits().l2_bytes)) result.l2_aware_bytes -= kept->second;
-    }
+    for (const generator::Tensor& tensor : step.tensors) result.l2_aware_bytes -= kept.not_read(tensor) + kept.not_written(tensor);
     result.kernels.push_back(std::move(kernel));
   }
   for (const generator::WorkspacePart& part : generator::workspace_parts(partition)) {

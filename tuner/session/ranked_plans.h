@@ -7,8 +7,8 @@
 
 namespace kw::tuner {
 
-/// One cut as it would run: for explain. Bytes are without a cache; `l2_aware_bytes` leaves out what a kernel reads of an intermediate that
-/// fits the L2.
+/// One cut as it would run: for explain. Bytes are without a cache; `l2_aware_bytes` leaves out what a kernel reads of an earlier kernel's
+/// result that fits the L2, and what is written to a workspace where all that a launch touches fits half of it.
 struct PlanOutline {
   std::string cut;  ///< Partition::to_text()
   struct Kernel {

@@ -29,11 +29,11 @@ constexpr const char* kMlp =
     "VEC = [8]\nITEMS = [1, 2]\nCLUSTER = [1]\nHAS_HINTS = [0]\nCTAS_PER_SM = [0]\n";
 
 /// Services on the fake driver, which lists a device and runs nothing.
-std::unique_ptr<Services> services_of(const Sandbox& sandbox) {
+std::unique_ptr<Services> services_of(const Sandbox& sandbox, const char* device = "cuda:0") {
   setenv("KERNELWRIGHT_LIBCUDA", KW_FAKE_CUDA, 1);
   Options options;
   options.executable = KW_EXECUTABLE;
-  options.device = "cuda:0";
+  options.device = device;
   options.arch = Arch::kSm90a;
   options.database_path = sandbox.path("tuning.db");
   auto services = Services::create(options);
@@ -120,4 +120,28 @@ TEST_CASE("plans are made of the kernels that were timed, and cuts that were not
     CHECK(ranked.ranked.config.values.at("CUT") == static_cast<std::int64_t>(timed_cut));
     CHECK(ranked.ranked.prediction.time_us <= 3 * 40 + 4);
   }
+}
+
+// Measured on an H200 (bench/traffic.py): 69.3 MB, 45.9 MB and 1.7 MB of DRAM traffic.
+TEST_CASE("what a kernel reads of an earlier one's result does not come from DRAM where it fits the L2, nor goes a small workspace there") {
+  const Sandbox sandbox;
+  const auto services = services_of(sandbox, "none");
+  const auto outline_of = [&](const char* op, const char* dims) {
+    Diagnostics diagnostics;
+    const auto spec = load_spec(std::string(KW_SOURCE_DIR) + "/bench/ops/plans/" + op + ".op.toml", diagnostics);
+    REQUIRE(spec);
+    const auto problem = problem_from_text(dims);
+    REQUIRE(problem);
+    const auto outlines = outline_plans(*spec, *services, *problem);
+    REQUIRE(outlines);
+    return outlines->front();
+  };
+  constexpr double kMb = 1024 * 1024;
+  const PlanOutline stream = outline_of("projection_norm_bf16", "M=8192,D=1024,K=1024");  // x, w, residual in; stream, out
+  CHECK(stream.bytes == Approx((4 + 2.0 / 16 + 1) * 16 * kMb).epsilon(0.01));
+  CHECK(stream.l2_aware_bytes == Approx((4 + 2.0 / 16) * 16 * kMb).epsilon(0.01));
+  const PlanOutline normed = outline_of("norm_projection_bf16", "M=8192,D=1024,K=1024");  // 50 MB are touched: normed rows go out
+  CHECK(normed.l2_aware_bytes == Approx((3 + 2.0 / 16) * 16 * kMb).epsilon(0.01));
+  const PlanOutline attention = outline_of("attention_in_steps_bf16", "S=2048,D=128");  // 18 MB are touched: scores stay
+  CHECK(attention.l2_aware_bytes == Approx(4 * 0.5 * kMb).epsilon(0.01));
 }
