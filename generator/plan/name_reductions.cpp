@@ -9,6 +9,7 @@
 #include <set>
 
 #include "generator/plan/expr_tools.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -30,6 +31,62 @@ void collect_free(const ExprRef& expr, const std::set<std::string>& bound, std::
   for (const ExprRef& operand : expr->operands) collect_free(operand, bound, free);
 }
 
+/// The reduced index that runs along the last axis of a tensor that is read, else the last one: rows are read along memory.
+std::string innermost(const ExprNode& reduction) {
+  std::string found = reduction.indices.back();
+  bool is_found = false;
+  visit_nodes(reduction.operands[0], [&](const ExprRef& node) {
+    if (is_found || node->kind != Kind::kRead || node->operands.empty() || node->operands.back()->kind != Kind::kIndex) return true;
+    const std::string& name = node->operands.back()->name;
+    is_found = std::find(reduction.indices.begin(), reduction.indices.end(), name) != reduction.indices.end();
+    if (is_found) found = name;
+    return true;
+  });
+  return found;
+}
+
+/// Whether the reduction may be made index by index, each over the results of the one inside it. A contraction stays whole.
+bool can_nest(const ExprNode& reduction) {
+  switch (reduction.reduce_op) {
+    case ReduceOp::kSum: {
+      const std::set<std::string> reduced(reduction.indices.begin(), reduction.indices.end());
+      int num_factors = 0;
+      for (const Factor& factor : product_factors(reduction.operands[0])) num_factors += depends_on(factor.expr, reduced) ? 1 : 0;
+      return num_factors < 2;
+    }
+    case ReduceOp::kProd:
+    case ReduceOp::kMax:
+    case ReduceOp::kMin:
+    case ReduceOp::kMean:
+    case ReduceOp::kAny:
+    case ReduceOp::kAll:
+    case ReduceOp::kLogSumExp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Reductions over several indices as reductions over one, of such reductions: each may be a row of its own.
+ExprRef with_nested_reductions(const ExprRef& expr) {
+  return rewrite(expr, [](const ExprRef& node) -> ExprRef {
+    if (node->kind != Kind::kReduce || node->indices.size() < 2 || !can_nest(*node)) return nullptr;
+    std::vector<std::string> rest = node->indices;
+    const std::string first = innermost(*node);
+    rest.erase(std::find(rest.begin(), rest.end(), first));
+    ExprRef value = with_nested_reductions(node->operands[0]);
+    std::vector<std::string> order = {first};
+    order.insert(order.end(), rest.rbegin(), rest.rend());
+    for (const std::string& index : order) {
+      ExprNode one = *node;
+      one.indices = {index};
+      one.operands[0] = value;
+      value = std::make_shared<const ExprNode>(std::move(one));
+    }
+    return value;
+  });
+}
+
 /// Gives every reduction that is only a part of its statement a statement of its own, so that a cut may go through it.
 class ReductionNamer {
  public:
@@ -39,7 +96,7 @@ class ReductionNamer {
     for (const Statement& statement : program_.statements) {
       done_.clear();
       Statement rest = statement;
-      rest.value = named(statement.value, statement, true);
+      rest.value = named(with_nested_reductions(statement.value), statement, true);
       statements_.push_back(std::move(rest));
     }
     return std::move(statements_);

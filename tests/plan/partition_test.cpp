@@ -127,6 +127,23 @@ TEST_CASE("a program of two products is cut at either, and reductions inside val
   check_order(builder.program, *unfused);
 }
 
+TEST_CASE("a reduction over several indices is one for each, along memory first; a contraction over two stays whole") {
+  Builder builder("axes");
+  builder.dims({"M", "P", "Q", "N"}).index("m", "M").index("p", "P").index("q", "Q").index("n", "N");
+  builder.tensor("x", DType::kF32, {"M", "P", "Q"}).tensor("y", DType::kF32, {"P", "Q", "N"});
+  builder.tensor("top", DType::kF32, {"M"}, TensorRole::kOut).tensor("out", DType::kF32, {"M", "N"}, TensorRole::kOut);
+  const ExprRef x = read("x", Names{"m", "p", "q"});
+  builder.statement("top", {"m"}, reduce(ReduceOp::kMax, {"q", "p"}, x), true);
+  builder.statement("out", {"m", "n"}, reduce(ReduceOp::kSum, {"p", "q"}, x * read("y", Names{"p", "q", "n"})), true);
+  const auto unfused = unfused_partition(builder.program);
+  REQUIRE(unfused);
+  CHECK(unfused->to_text() == "top_max; top_max -> top; out");
+  CHECK(to_text(unfused->steps[0].statements.back().value) == "max[q](x[m,p,q])");
+  CHECK(to_text(unfused->steps[1].statements.back().value) == "max[p](top_max[m,p])");
+  CHECK(to_text(unfused->steps[2].statements.back().value) == "sum[p,q](x[m,p,q] * y[p,q,n])");
+  check_order(builder.program, *unfused);
+}
+
 TEST_CASE("an output that holds the very value is read back, in its order of axes, and nothing is stored twice") {
   Builder builder = two_products();
   builder.tensor("total", DType::kF16, {"N", "M"}, TensorRole::kOut).tensor("out", DType::kF16, {"M", "N"}, TensorRole::kOut);
