@@ -14,6 +14,7 @@ namespace kw::generator {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr int kMaxRank = 3;  // of topk: two phases of a row for each rank before it
 
 ExprRef make_cast(const ExprRef& value, DType dtype) {
   auto node = std::make_shared<ExprNode>();
@@ -56,7 +57,10 @@ class Expansion {
         return counted(
             reduce(ReduceOp::kSum, make_call(Function::kWhere, {value, real(1), real(0)}, program_.accumulate), program_.accumulate));
       case ReduceOp::kArgmax:
-        return argmax(value);
+      case ReduceOp::kTopKIndex:
+        return ranked(value, true);
+      case ReduceOp::kTopK:
+        return ranked(value, false);
       case ReduceOp::kSoftmax:
         return softmax(value, node_.operands.size() > 1 ? node_.operands[1] : nullptr);
       default:
@@ -88,18 +92,42 @@ class Expansion {
   /// A real that is a whole number, as one.
   ExprRef counted(const ExprRef& number) const { return make_cast(number, type_); }
 
-  /// The first position that holds the maximum, or the first NaN: the smallest of those positions. Positions are reals on the way, exact up
-  /// to 2^24 in f32: the templates have a rule for it (BIND "counts_columns").
-  Result<ExprRef> argmax(const ExprRef& value) const {
-    if (value->dtype != program_.accumulate)
-      return fail(Stage::kPlan, Code::kNotSupported, "not made yet: argmax of other values than reals in a kernel of rows", node_.where);
-    const ExprRef maximum = reduce(ReduceOp::kMax, value, program_.accumulate);
-    const ExprRef is_maximum = make_call(Function::kEq, {value, maximum}, DType::kBool);
-    const ExprRef is_nan = make_call(Function::kNe, {value, value}, DType::kBool);
-    const ExprRef is_first = make_call(Function::kOr, {is_maximum, is_nan}, DType::kBool);
-    const ExprRef position = make_cast(make_index(node_.indices.front()), program_.accumulate);
-    const ExprRef candidate = make_call(Function::kWhere, {is_first, position, real(kInf)}, program_.accumulate);
-    return counted(reduce(ReduceOp::kMin, candidate, program_.accumulate));
+  /// Positions are reals on the way, exact up to 2^24 in f32: the templates have a rule for it (BIND "counts_columns").
+  ExprRef position() const { return make_cast(make_index(node_.indices.front()), program_.accumulate); }
+  ExprRef boolean(Function function, std::vector<ExprRef> operands) const { return make_call(function, std::move(operands), DType::kBool); }
+
+  /// The first position that holds `maximum` or a NaN, among those that are not `taken`: the smallest of them.
+  ExprRef first_position(const ExprRef& value, const ExprRef& maximum, const ExprRef& is_taken) const {
+    ExprRef is_first = boolean(Function::kOr, {boolean(Function::kEq, {value, maximum}), boolean(Function::kNe, {value, value})});
+    if (is_taken) is_first = boolean(Function::kAnd, {is_first, boolean(Function::kNot, {is_taken})});
+    const ExprRef candidate = make_call(Function::kWhere, {is_first, position(), real(kInf)}, program_.accumulate);
+    return reduce(ReduceOp::kMin, candidate, program_.accumulate);
+  }
+
+  ExprRef largest(const ExprRef& value, const ExprRef& is_taken) const {
+    const ExprRef open = is_taken ? make_call(Function::kWhere, {is_taken, real(-kInf), value}, program_.accumulate) : value;
+    return reduce(ReduceOp::kMax, open, program_.accumulate);
+  }
+
+  /// argmax, and topk of a rank that is known: the largest, then the largest of what is left, and so on.
+  Result<ExprRef> ranked(const ExprRef& value, bool is_position) const {
+    const auto not_made = [&](const char* what) {
+      return fail(Stage::kPlan, Code::kNotSupported, fmt::format("not made yet: {} {} in a kernel of rows", to_text(node_.reduce_op), what),
+                  node_.where);
+    };
+    if (value->dtype != program_.accumulate) return not_made("of other values than reals");
+    const bool has_rank = node_.operands.size() > 1;
+    if (has_rank && node_.operands[1]->kind != ExprNode::Kind::kNumber) return not_made("of a rank that is no number");
+    const double rank = has_rank ? node_.operands[1]->number : 0;
+    if (rank < 0 || rank > kMaxRank) return not_made("of a rank above 3");
+    ExprRef is_taken;
+    for (int before = 0; before < static_cast<int>(rank); ++before) {
+      const ExprRef found = first_position(value, largest(value, is_taken), is_taken);
+      const ExprRef is_found = boolean(Function::kEq, {position(), found});
+      is_taken = is_taken ? boolean(Function::kOr, {is_taken, is_found}) : is_found;
+    }
+    const ExprRef maximum = largest(value, is_taken);
+    return is_position ? counted(first_position(value, maximum, is_taken)) : maximum;
   }
 
   ExprRef finite(const ExprRef& maximum) const {

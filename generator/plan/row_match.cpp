@@ -69,7 +69,8 @@ class RowMatcher {
     result.uses_tf32 = program_.uses_tf32;
     result.counts_columns = std::any_of(group_.outputs.begin(), group_.outputs.end(), [](const FusionGroup::Output& output) {
       return any_node(output.value, [](const ExprRef& node) {
-        return node->kind == Kind::kReduce && (node->reduce_op == ReduceOp::kArgmax || node->reduce_op == ReduceOp::kCount);
+        return node->kind == Kind::kReduce && (node->reduce_op == ReduceOp::kArgmax || node->reduce_op == ReduceOp::kCount ||
+                                               node->reduce_op == ReduceOp::kTopK || node->reduce_op == ReduceOp::kTopKIndex);
       });
     });
     result.index_map = {{"m", rows_.name()}, {"n", column_}};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/plan/row_match.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "generator/plan/expr_tools.h"
@@ -232,4 +234,20 @@ TEST_CASE("argmax is a maximum, then the first position that holds it; count is 
   CHECK(found[0].reductions[0].phase == 0);
   CHECK(found[0].reductions[2].phase == 1);
   CHECK(found[0].reductions[2].op == ReduceOp::kMin);
+}
+
+TEST_CASE("topk of a known rank is the largest of what is left by the ranks before it") {
+  const auto refusal_of_rank = [](const ExprRef& rank) {
+    Builder builder = rows();
+    ExprNode topk = *reduce(ReduceOp::kTopK, {"j"}, x("j"));
+    topk.operands.push_back(rank);
+    builder.statement("out", {"m", "n"}, std::make_shared<const ExprNode>(topk) * x(), true);
+    std::string why_not;
+    const auto found = matches(builder.program, why_not);
+    return found.empty() ? why_not : fmt::format("{} phases", found[0].reductions.back().phase + 1);
+  };
+  CHECK(refusal_of_rank(number(0, DType::kI64)) == "1 phases");
+  CHECK(refusal_of_rank(number(2, DType::kI64)) == "5 phases");
+  CHECK_THAT(refusal_of_rank(number(4, DType::kI64)), contains_text("topk of a rank above 3"));
+  CHECK_THAT(refusal_of_rank(make_index("n")), contains_text("topk of a rank that is no number"));
 }
