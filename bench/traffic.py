@@ -116,7 +116,7 @@ def measure(args, op, dims, is_large):
     kernels = by_position(bytes_of_kernels(run.stdout), LAUNCHES)
     explained = json.loads(subprocess.run([args.kernelwright, "explain", str(spec_path(op)), "--set", dims_text(dims), "--arch", "sm_90a", "--json"],
                                           capture_output=True, text=True, check=True).stdout)[0]
-    plan = explained["plans"][cut_of(told["config"])]
+    plan = next(plan for plan in explained["plans"] if plan["number"] == cut_of(told["config"]))
     model_mb = (plan["bytes"] if is_large else plan["l2_aware_bytes"]) / 1e6
     measured_mb = sum(read + written for read, written in kernels)
     return {"op": op, "dims": dims_text(dims), "is_large": is_large, "cut": plan["cut"], **told,
@@ -136,6 +136,8 @@ def main():
     args = parser.parse_args()
     if args.child:
         return child(args)
+    if not args.kernelwright:
+        parser.error("--kernelwright is needed: its explain tells what the model says")
     rows = []
     for op, large, small in CASES:
         if not re.search(args.case, op):
@@ -143,11 +145,11 @@ def main():
         for dims in (large, small):
             try:
                 rows.append(measure(args, op, dims, dims is large))
-            except (RuntimeError, ValueError, subprocess.SubprocessError) as error:
-                rows.append({"op": op, "dims": dims_text(dims), "error": str(error)})
+            except (RuntimeError, ValueError, LookupError, StopIteration, OSError, subprocess.SubprocessError) as error:
+                rows.append({"op": op, "dims": dims_text(dims), "error": f"{type(error).__name__}: {error}"})
             print(json.dumps(rows[-1]), flush=True)
-    if args.out:
-        pathlib.Path(args.out).write_text("".join(json.dumps(row) + "\n" for row in rows))
+            if args.out:
+                pathlib.Path(args.out).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 if __name__ == "__main__":

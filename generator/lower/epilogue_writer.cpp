@@ -93,7 +93,10 @@ class EpilogueWriter : ValueWriter {
                        access.address, access.stride, array);
   }
 
-  LoweredValue outside_value(const ExprNode& node) override { return {node.name + "[i]", operations_.type_of(node.dtype)}; }
+  /// acc' is acc[i].
+  LoweredValue outside_value(const ExprNode& node) override {
+    return {node.name.substr(0, node.name.size() - 1) + "[i]", operations_.type_of(node.dtype)};
+  }
 
   Result<LoweredValue> vector_read(int, const Tensor& tensor, const EpilogueRead& read, const std::string& type) override {
     KW_TRY(const VectorAccess access, vector_access(tensor, read.offset));

@@ -116,6 +116,7 @@ class Expansion {
                   node_.where);
     };
     if (value->dtype != program_.accumulate) return not_made("of other values than reals");
+    if (program_.accumulate != DType::kF32 && program_.accumulate != DType::kF64) return not_made("with sums of less than 32 bits");
     const bool has_rank = node_.operands.size() > 1;
     if (has_rank && node_.operands[1]->kind != ExprNode::Kind::kNumber) return not_made("of a rank that is no number");
     const double rank = has_rank ? node_.operands[1]->number : 0;

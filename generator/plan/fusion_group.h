@@ -47,8 +47,8 @@ struct TemplatePattern {
 };
 Result<TemplatePattern> parse_template_pattern(std::string_view text);
 
-/// What values call the sums of a contraction, and of a second one: reads without subscripts.
-inline constexpr std::array<std::string_view, 2> kAccumulators = {"acc", "acc2"};
+/// What values call the sums of a contraction, and of a second one: reads without subscripts. No tensor can have these names.
+inline constexpr std::array<std::string_view, 2> kAccumulators = {"acc'", "acc2'"};
 inline bool is_accumulator(std::string_view name) { return name == kAccumulators[0] || name == kAccumulators[1]; }
 
 /// One way to see the group as the template's computation.

@@ -257,7 +257,9 @@ Status find_contractions(FusionGroup& group, const Program& program) {
   for (FusionGroup::Output& output : group.outputs) {
     // An output without the contraction is written along with the others, if it has their indices (the matcher checks).
     if (!contains_reduction(output.value)) continue;
-    const bool is_aligned = align_names(output, first, program);
+    bool is_aligned = align_names(output, first, program);
+    for (std::size_t known = 0; known < group.contractions.size() && !is_aligned; ++known)
+      is_aligned = align_names(output, group.contractions[known], program);
     std::vector<ExprRef> reductions;
     collect_reductions(output.value, reductions);
     for (const ExprRef& reduction : reductions) {

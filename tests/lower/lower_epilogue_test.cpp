@@ -317,3 +317,18 @@ TEST_CASE("literals read back to the same value") {
   CHECK(element_type_name(DType::kE4M3) == "E4M3");
   CHECK(value_type_name(DType::kF16, DType::kF64) == "double");
 }
+
+// The kernel read the tensor in place of its sums, or stopped with an internal fault.
+TEST_CASE("a tensor that is called like the sums is a tensor") {
+  for (const bool is_scalar : {true, false}) {
+    Builder builder("acc");
+    builder.dims({"M", "N", "K"}).index("m", "M").index("n", "N").index("k", "K");
+    builder.tensor("A", DType::kF16, {"M", "K"}).tensor("B", DType::kF16, {"K", "N"});
+    builder.tensor("acc", DType::kF32, is_scalar ? Names{} : Names{"N"}).tensor("out", DType::kF16, {"M", "N"}, TensorRole::kOut);
+    const ExprRef sum = reduce(ReduceOp::kSum, {"k"}, read("A", Names{"m", "k"}) * read("B", Names{"k", "n"}));
+    builder.statement("out", {"m", "n"}, sum + read("acc", is_scalar ? Names{} : Names{"n"}), true);
+    const LoweredEpilogue lowered = lower(builder.program);
+    CHECK_THAT(lowered.hooks.at("epilogue_store"), contains_text("acc[i] + acc_value"));
+    CHECK_THAT(lowered.hooks.at("epilogue_args"), contains_text("const float* acc;"));
+  }
+}

@@ -251,3 +251,14 @@ TEST_CASE("topk of a known rank is the largest of what is left by the ranks befo
   CHECK_THAT(refusal_of_rank(number(4, DType::kI64)), contains_text("topk of a rank above 3"));
   CHECK_THAT(refusal_of_rank(make_index("n")), contains_text("topk of a rank that is no number"));
 }
+
+TEST_CASE("positions are no sums of less than 32 bits") {
+  Builder builder = rows();
+  builder.program.accumulate = DType::kF16;
+  ExprNode argmax = *reduce(ReduceOp::kArgmax, {"j"}, x("j"));
+  argmax.operands[0] = read("x", Names{"m", "j"}, DType::kF16);
+  argmax.dtype = DType::kI64;
+  builder.tensor("best", DType::kI64, {"M"}, TensorRole::kOut);
+  builder.statement("best", {"m"}, std::make_shared<const ExprNode>(argmax), true);
+  CHECK_THAT(refusal(builder.program), contains_text("argmax with sums of less than 32 bits"));
+}

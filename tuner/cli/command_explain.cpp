@@ -132,9 +132,9 @@ Result<std::string> plan_text(const LoadedSpec& spec, Services& services) {
 }
 
 void print_outlines(const std::vector<PlanOutline>& outlines) {
-  for (std::size_t i = 0; i < outlines.size(); ++i) {
-    const PlanOutline& plan = outlines[i];
-    fmt::print("\n{}: {} kernels: {}\n", i + 1 == outlines.size() ? "unfused" : fmt::format("cut {}", i), plan.kernels.size(), plan.cut);
+  for (const PlanOutline& plan : outlines) {
+    const std::string name = plan.number == PlanOutline::kUnfused ? "unfused" : fmt::format("cut {}", plan.number);
+    fmt::print("\n{}: {} kernels: {}\n", name, plan.kernels.size(), plan.cut);
     fmt::print("  HBM {:.1f} MB without a cache, {:.1f} MB with the L2", megabytes(plan.bytes), megabytes(plan.l2_aware_bytes));
     if (plan.unshared_workspace_bytes > 0)
       fmt::print("; workspace {:.1f} MB ({:.1f} MB unshared)", megabytes(plan.workspace_bytes), megabytes(plan.unshared_workspace_bytes));
@@ -153,7 +153,9 @@ void add_outlines(const std::vector<PlanOutline>& outlines, nlohmann::json& out)
     for (const PlanOutline::Kernel& kernel : plan.kernels)
       kernels.push_back(
           {{"flops", kernel.work.flops}, {"bytes", kernel.work.min_bytes}, {"intensity", kernel.intensity}, {"bound_us", kernel.bound_us}});
+    const nlohmann::json number = plan.number == PlanOutline::kUnfused ? nlohmann::json() : nlohmann::json(plan.number);
     out["plans"].push_back({{"cut", plan.cut},
+                            {"number", number},
                             {"bytes", plan.bytes},
                             {"l2_aware_bytes", plan.l2_aware_bytes},
                             {"workspace_bytes", plan.workspace_bytes},

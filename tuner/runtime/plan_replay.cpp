@@ -38,19 +38,21 @@ bool PlanReplays::is_supported(const DriverApi& driver) {
          driver.graph_exec_set_kernel != nullptr && driver.stream_is_capturing != nullptr;
 }
 
-PlanReplays::~PlanReplays() {
-  for (Replay& replay : replays_) destroy(replay);
+PlanReplays::Replay::~Replay() {
+  if (executable != nullptr) driver.graph_exec_destroy(executable);
+  if (graph != nullptr) driver.graph_destroy(graph);
 }
 
-void PlanReplays::forget() { replays_.clear(); }
-
-void PlanReplays::destroy(Replay& replay) const {
-  if (replay.executable != nullptr) driver_.graph_exec_destroy(replay.executable);
-  if (replay.graph != nullptr) driver_.graph_destroy(replay.graph);
-  replay = {};
+void PlanReplays::forget() {
+  for (const std::unique_ptr<Replay>& replay : replays_) {
+    replay->executable = nullptr;
+    replay->graph = nullptr;
+  }
+  replays_.clear();
 }
 
-bool PlanReplays::is_for(const Replay& replay, const kw_arguments& arguments) const {
+bool PlanReplays::is_for(const Replay& replay, const kw_arguments& arguments) {
+  if (replay.key.size() != arguments.num_tensors + arguments.num_scalars + 2) return false;
   const std::uint64_t* word = replay.key.data();
   for (std::size_t i = 0; i < arguments.num_tensors; ++i) {
     if (*word++ != reinterpret_cast<std::uint64_t>(arguments.tensors[i])) return false;
@@ -107,28 +109,35 @@ Outcome<void> PlanReplays::update(Replay& replay, const FillParameters& fill) co
   return {};
 }
 
+Outcome<PlanReplays::Replay*> PlanReplays::made_for(const kw_arguments& arguments, const FillParameters& fill) {
+  std::vector<std::uint64_t> key = key_of(arguments);
+  if (replays_.size() < kMaxGraphs) {
+    auto replay = std::make_unique<Replay>(driver_);
+    KW_OUTCOME_VOID(build(*replay, fill));
+    replay->key = std::move(key);
+    replays_.push_back(std::move(replay));
+    return replays_.back().get();
+  }
+  const auto oldest =
+      std::min_element(replays_.begin(), replays_.end(), [](const auto& a, const auto& b) { return a->last_turn < b->last_turn; });
+  (*oldest)->key.clear();  // half changed it serves nobody
+  if (const Outcome<void> updated = update(**oldest, fill); !updated) {
+    replays_.erase(oldest);
+    return failed(updated.error());
+  }
+  (*oldest)->key = std::move(key);
+  return oldest->get();
+}
+
 Outcome<int> PlanReplays::launch(const kw_arguments& arguments, const FillParameters& fill, CudaStream stream) {
   const std::lock_guard lock(mutex_);
-  auto found = std::find_if(replays_.begin(), replays_.end(), [&](const Replay& replay) { return is_for(replay, arguments); });
-  if (found == replays_.end()) {
-    Outcome<void> made;
-    if (replays_.size() < kMaxGraphs) {
-      found = replays_.emplace(replays_.end());
-      made = build(*found, fill);
-    } else {
-      found =
-          std::min_element(replays_.begin(), replays_.end(), [](const Replay& a, const Replay& b) { return a.last_turn < b.last_turn; });
-      made = update(*found, fill);
-    }
-    if (!made) {  // half made or half changed: it serves nobody
-      destroy(*found);
-      replays_.erase(found);
-      return failed(made.error());
-    }
-    found->key = key_of(arguments);
+  const auto found = std::find_if(replays_.begin(), replays_.end(), [&](const auto& replay) { return is_for(*replay, arguments); });
+  Replay* replay = found == replays_.end() ? nullptr : found->get();
+  if (replay == nullptr) {
+    KW_OUTCOME(replay, made_for(arguments, fill));
   }
-  found->last_turn = ++turn_;
-  return driver_.graph_launch(found->executable, stream);
+  replay->last_turn = ++turn_;
+  return driver_.graph_launch(replay->executable, stream);
 }
 
 }  // namespace kw::tuner

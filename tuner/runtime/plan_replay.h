@@ -29,7 +29,6 @@ class PlanReplays {
       : driver_(driver), plan_(plan), functions_(functions) {}
   PlanReplays(const PlanReplays&) = delete;
   PlanReplays& operator=(const PlanReplays&) = delete;
-  ~PlanReplays();
   /// The context has ended, or is not the current one: what belongs to it ends with it.
   void forget();
 
@@ -38,25 +37,33 @@ class PlanReplays {
 
  private:
   struct Replay {
-    std::vector<std::uint64_t> key;  ///< the arguments: addresses, and the bits of scalars
+    explicit Replay(const DriverApi& own_driver) : driver(own_driver) {}
+    ~Replay();
+    Replay(const Replay&) = delete;
+    Replay& operator=(const Replay&) = delete;
+
+    const DriverApi& driver;
+    std::vector<std::uint64_t> key;  ///< the arguments: addresses, and the bits of scalars; empty while they change
     CudaGraph graph = nullptr;
     CudaGraphExec executable = nullptr;
     std::vector<CudaGraphNode> nodes;                ///< one a launch
     std::vector<std::vector<std::byte>> parameters;  ///< what the nodes hold
     unsigned long long last_turn = 0;
   };
-  bool is_for(const Replay& replay, const kw_arguments& arguments) const;
+  using Replays = std::vector<std::unique_ptr<Replay>>;
+  static bool is_for(const Replay& replay, const kw_arguments& arguments);
   CudaResult<void> add_node(Replay& replay, std::size_t index) const;
   CudaResult<void> instantiate(Replay& replay) const;
   Outcome<void> build(Replay& replay, const FillParameters& fill) const;
   Outcome<void> update(Replay& replay, const FillParameters& fill) const;
-  void destroy(Replay& replay) const;
+  /// A graph for arguments that none is for: a new one, or the one that rested longest.
+  Outcome<Replay*> made_for(const kw_arguments& arguments, const FillParameters& fill);
 
   const DriverApi& driver_;
   const BoundPlan& plan_;
   const std::vector<CudaFunction>& functions_;
   std::mutex mutex_;  ///< of all that follows: the driver takes a graph from one thread at a time
-  std::vector<Replay> replays_;
+  Replays replays_;
   unsigned long long turn_ = 0;
 };
 

@@ -295,14 +295,17 @@ Result<std::vector<PlanOutline>> outline_plans(const LoadedSpec& spec, Services&
   KW_TRY(const generator::TemplateLibrary* templates, services.templates());
   KW_TRY(const std::vector<Partition> partitions, generator::partitions_for(*templates, *spec.program, services.arch()));
   std::vector<PlanOutline> outlines;
-  for (const Partition& partition : partitions) {
-    if (partition.steps.size() < 2) continue;
-    KW_TRY(PlanOutline one, outline(spec, partition, services, problem));
+  for (std::size_t number = 0; number < partitions.size(); ++number) {
+    if (partitions[number].steps.size() < 2) continue;
+    KW_TRY(PlanOutline one, outline(spec, partitions[number], services, problem));
+    one.number = number;
     outlines.push_back(std::move(one));
   }
-  if (outlines.empty()) return outlines;
-  KW_TRY(const Partition unfused, generator::unfused_partition(*spec.program));
-  KW_TRY(PlanOutline last, outline(spec, unfused, services, problem));
+  // An update in place may have no such cut.
+  const Result<Partition> unfused = generator::unfused_partition(*spec.program);
+  if (outlines.empty() || !unfused) return outlines;
+  KW_TRY(PlanOutline last, outline(spec, *unfused, services, problem));
+  last.number = PlanOutline::kUnfused;
   outlines.push_back(std::move(last));
   return outlines;
 }

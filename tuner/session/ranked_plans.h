@@ -10,7 +10,9 @@ namespace kw::tuner {
 /// One cut as it would run: for explain. Bytes are without a cache; `l2_aware_bytes` leaves out what a kernel reads of an earlier kernel's
 /// result that fits the L2, and what is written to a workspace where all that a launch touches fits half of it.
 struct PlanOutline {
-  std::string cut;  ///< Partition::to_text()
+  static constexpr std::size_t kUnfused = static_cast<std::size_t>(-1);
+  std::size_t number = 0;  ///< of the cut, as a plan's config has it; kUnfused: none of them
+  std::string cut;         ///< Partition::to_text()
   struct Kernel {
     std::string text;  ///< the statements that write, one a line
     generator::WorkCounts work;
@@ -21,7 +23,7 @@ struct PlanOutline {
   double workspace_bytes = 0, unshared_workspace_bytes = 0;  ///< with and without memory that intermediates use in turn
 };
 
-/// The cuts of the program that have several kernels, and last the one with a kernel for each statement.
+/// The cuts of the program that have several kernels, and last the one with a kernel for each statement, where there is one.
 Result<std::vector<PlanOutline>> outline_plans(const LoadedSpec& spec, Services& services, const Problem& problem);
 
 /// Adds the plans of several kernels to `ranked`: of each cut the best kernels together, and this with one kernel exchanged at a time.

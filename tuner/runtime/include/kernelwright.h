@@ -113,7 +113,8 @@ KW_API size_t kw_zeroed_workspace_bytes(const kw_kernel* kernel);
 KW_API kw_status kw_prepare(kw_kernel* kernel);
 /* Enqueues the kernel on `stream` (a CUstream or cudaStream_t of the current context; null: the default stream). May be captured into a
  * graph, the first launch too; the addresses are copied, `arguments` need not outlive the call. A plan of several kernels is replayed as
- * one CUDA graph, made at the first launch with these arguments; eight of them are kept. */
+ * one CUDA graph, made at the first launch with these arguments; eight of them are kept. Replays of one graph run one after another, on
+ * whatever streams: a caller whose streams wait for each other in other ways captures his own. */
 KW_API kw_status kw_launch(kw_kernel* kernel, const kw_arguments* arguments, void* stream);
 
 #ifdef __cplusplus
