@@ -66,7 +66,7 @@ __host__ __device__ constexpr bool extents_fit(long long extent_m, long long ext
 
 RULE("positions_are_exact", "argmax and count hold positions of a row as f32, which is exact for 2^24 of them")
 __host__ __device__ constexpr bool positions_are_exact(long long extent_n) {
-  return !Config::COUNTS_COLUMNS || sizeof(Config::Accumulator) > 4 || extent_n <= 16777216;
+  return Config::COUNTS_COLUMNS && sizeof(Config::Accumulator) == 4 ? extent_n <= 16777216 : true;
 }
 
 RULE("length_is_known", "a kernel for rows of one length takes no others, and all of its tensors are aligned to 16 bytes")

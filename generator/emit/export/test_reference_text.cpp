@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generator/emit/export/test_text.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -10,6 +11,7 @@
 
 #include "generator/emit/export/expression_text.h"
 #include "generator/emit/export/names.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -72,7 +74,35 @@ std::string index_parameters(const Statement& statement) {
   return fmt::format("{}", fmt::join(parameters, ", "));
 }
 
-/// One statement of the formula as a member function of its free indices.
+bool has_reduction(const ExprRef& value) {
+  return any_node(value, [](const ExprRef& node) { return node->kind == ExprNode::Kind::kReduce; });
+}
+
+/// Whether a statement reads an intermediate that is reduced itself: without memory its reference would work that out for every element.
+bool reads_reduced(const Program& program) {
+  std::set<std::string> reduced;
+  for (const Statement& statement : program.statements) {
+    if (!statement.is_tensor && has_reduction(statement.value)) reduced.insert(statement.target);
+  }
+  return std::any_of(program.statements.begin(), program.statements.end(), [&](const Statement& statement) {
+    return has_reduction(statement.value) && any_node(statement.value, [&](const ExprRef& node) {
+             return node->kind == ExprNode::Kind::kRead && reduced.count(node->name) != 0;
+           });
+  });
+}
+
+/// The place of a statement's value among all of its values.
+Result<std::string> place_text(const Program& program, const Statement& statement) {
+  std::string place = "std::int64_t{0}";
+  for (const std::string& name : statement.indices) {
+    const Index* index = program.find_index(name);
+    if (index == nullptr) return fail(Stage::kEmit, Code::kInternal, "export: index " + name + " has no extent");
+    place = fmt::format("({}) * {} + {}", place, cpp_factor(index->extent), safe_name(name));
+  }
+  return place;
+}
+
+/// One statement of the formula as a member function of its free indices. An intermediate with a reduction is worked out once an element.
 Result<std::string> statement_text(const Program& program, std::size_t position) {
   const Statement& statement = program.statements[position];
   KW_TRY(std::string value, expression_text_as(program, statement.value, ValueKind::kReal));
@@ -81,11 +111,22 @@ Result<std::string> statement_text(const Program& program, std::size_t position)
     const auto [low, high] = integer_range(tensor->dtype);
     value = fmt::format("to_integer({}, {}, {})", value, double_literal(low), double_literal(high));
   }
-  return fmt::format("  Real {}({}) const {{ return {}; }}\n", statement_function(program, position), index_parameters(statement), value);
+  const std::string name = statement_function(program, position), parameters = index_parameters(statement);
+  if (statement.is_tensor || !has_reduction(statement.value))
+    return fmt::format("  Real {}({}) const {{ return {}; }}\n", name, parameters, value);
+  KW_TRY(const std::string place, place_text(program, statement));
+  return fmt::format(
+      "  mutable std::unordered_map<std::int64_t, Real> {0}_kept;\n"
+      "  Real {0}({1}) const {{\n"
+      "    const auto [kept, is_new] = {0}_kept.try_emplace({2});\n"
+      "    if (is_new) kept->second = {3};\n"
+      "    return kept->second;\n"
+      "  }}\n",
+      name, parameters, place, value);
 }
 
 constexpr std::string_view kCheckBody = R"(  bool {name}(Comparison& comparison, std::mt19937_64& random) const {{
-    for (std::int64_t position : positions({count}, random)) {{
+    for (std::int64_t position : positions({count}, {run}, random)) {{
 {indices}      const double out = decode({target}_out[{offset}]);
       const Real expected = {function}({arguments});
       if (!comparison.check(out, expected, {roundoff}, {subnormal}, {max_finite})) {{
@@ -121,8 +162,9 @@ Result<std::string> check_text(const ExportModel& model, std::size_t position) {
   if (tensor == nullptr) return fail(Stage::kEmit, Code::kInternal, "export: output " + statement.target + " is not in the launch plan");
   return fmt::format(fmt::runtime(kCheckBody), fmt::arg("name", fmt::format("check_{}", position)),
                      fmt::arg("count", extents.empty() ? std::string("1") : fmt::format("{}", fmt::join(extents, " * "))),
-                     fmt::arg("indices", indices), fmt::arg("target", safe_name(statement.target)),
-                     fmt::arg("offset", offset_text(*tensor, subscripts)), fmt::arg("function", statement_function(program, position)),
+                     fmt::arg("run", reads_reduced(program) ? 256 : 1), fmt::arg("indices", indices),
+                     fmt::arg("target", safe_name(statement.target)), fmt::arg("offset", offset_text(*tensor, subscripts)),
+                     fmt::arg("function", statement_function(program, position)),
                      fmt::arg("arguments", fmt::format("{}", fmt::join(arguments, ", "))),
                      fmt::arg("roundoff", double_literal(unit_roundoff(tensor->dtype))),
                      fmt::arg("subnormal", double_literal(smallest_subnormal(tensor->dtype))),

@@ -21,7 +21,7 @@ std::string includes_text(const ExportModel& model) {
   }
   std::string text = fmt::format("#include \"{}.h\"\n\n", model.op);
   for (const char* header :
-       {"algorithm", "cmath", "cstdint", "cstdio", "cstdlib", "cstring", "initializer_list", "limits", "random", "vector"}) {
+       {"algorithm", "cmath", "cstdint", "cstdio", "cstdlib", "cstring", "initializer_list", "limits", "random", "unordered_map", "vector"}) {
     text += fmt::format("#include <{}>\n", header);
   }
   text += "\n";

@@ -168,8 +168,8 @@ inline bool is_bit_equal(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// Positions 0 .. count - 1 to check: all of them, or the ends and random ones between.
-inline std::vector<std::int64_t> positions(std::int64_t count, std::mt19937_64& random) {
+// Positions 0 .. count - 1 to check: all of them, or the ends and between them random runs of `run` neighbours, which share intermediates.
+inline std::vector<std::int64_t> positions(std::int64_t count, std::int64_t run, std::mt19937_64& random) {
   constexpr std::int64_t kMaxPositions = 4096;
   std::vector<std::int64_t> chosen;
   if (count <= kMaxPositions) {
@@ -178,7 +178,8 @@ inline std::vector<std::int64_t> positions(std::int64_t count, std::mt19937_64& 
   }
   for (std::int64_t i = 0; i < 64; ++i) chosen.insert(chosen.end(), {i, count - 1 - i});
   while (static_cast<std::int64_t>(chosen.size()) < kMaxPositions) {
-    chosen.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count)));
+    const auto first = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count));
+    for (std::int64_t i = first; i < std::min(first + run, count); ++i) chosen.push_back(i);
   }
   return chosen;
 }
