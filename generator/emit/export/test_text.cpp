@@ -20,8 +20,8 @@ std::string includes_text(const ExportModel& model) {
     if (tensor.dtype == DType::kE4M3 || tensor.dtype == DType::kE5M2) headers.insert("cuda_fp8.h");
   }
   std::string text = fmt::format("#include \"{}.h\"\n\n", model.op);
-  for (const char* header :
-       {"algorithm", "cmath", "cstdint", "cstdio", "cstdlib", "cstring", "initializer_list", "limits", "random", "unordered_map", "vector"}) {
+  for (const char* header : {"algorithm", "cmath", "cstdint", "cstdio", "cstdlib", "cstring", "initializer_list", "limits", "random",
+                             "unordered_map", "vector"}) {
     text += fmt::format("#include <{}>\n", header);
   }
   text += "\n";

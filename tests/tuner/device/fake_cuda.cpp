@@ -36,6 +36,12 @@ struct FakeLaunch {
 struct FakeGraph {
   std::vector<FakeLaunch> launches;
 };
+/// Graphs that live. Those of a context that is not current stay with it, and the fake's contexts never end: kept reachable, they are no
+/// leak.
+std::vector<FakeGraph*>& living_graphs() {
+  static auto& graphs = *new std::vector<FakeGraph*>;
+  return graphs;
+}
 /// A graph's nodes are numbered from 1.
 CudaGraphNode node_handle(std::size_t index) { return reinterpret_cast<CudaGraphNode>(index + 1); }
 std::size_t node_index(CudaGraphNode node) { return reinterpret_cast<std::size_t>(node) - 1; }
@@ -373,12 +379,16 @@ int cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
 }
 int cuGraphExecDestroy(CudaGraphExec) { return 0; }
 int cuGraphDestroy(CudaGraph graph) {
+  const std::lock_guard lock(mutex);
+  std::erase(living_graphs(), reinterpret_cast<FakeGraph*>(graph));
   delete reinterpret_cast<FakeGraph*>(graph);
   --num_graphs;
   return 0;
 }
 int cuGraphCreate(CudaGraph* graph, unsigned int) {
-  *graph = handle<CudaGraph>(new FakeGraph);
+  const std::lock_guard lock(mutex);
+  living_graphs().push_back(new FakeGraph);
+  *graph = handle<CudaGraph>(living_graphs().back());
   ++num_graphs;
   return 0;
 }
