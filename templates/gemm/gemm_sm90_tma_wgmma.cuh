@@ -59,6 +59,7 @@ struct Config {
   TUNE("z", 32, 64, 128) static constexpr int SWIZZLE_BYTES = 128;   ///< width of a panel: parts/swizzled_tile.cuh
   TUNE("e", 0, 1) static constexpr bool IS_STAGED = false;           ///< results go to gmem by way of smem
 
+  static constexpr bool IS_PAIR = false;
   static constexpr int kConsumersPerTile = IS_PINGPONG ? 1 : CONSUMERS;
   static constexpr int kThreads = 128 * (CONSUMERS + 1);
   static constexpr int kConsumerRows = BLOCK_M / kConsumersPerTile;

@@ -1,5 +1,23 @@
-// What a consumer warpgroup does with its items: part of gemm/gemm_sm90_tma_wgmma.cuh and of gemm/gemm_sm90_tma_wgmma_pair.cuh.
-// SPDX-License-Identifier: Apache-2.0
+// What a consumer warpgroup does with its items, to the choice of a store: part of gemm/gemm_sm90_tma_wgmma.cuh and of
+// gemm/gemm_sm90_tma_wgmma_pair.cuh. SPDX-License-Identifier: Apache-2.0
+
+// ---- Either way ---------------------------------------------------------------------------------------------------------------------
+
+/// Stores the sums of this consumer's rows, from `row` on. `reads` holds those of the first part where no splits were added up.
+template <int kColumns>
+__device__ __forceinline__ void store_tile(const Sums<kColumns>& sums, const EpilogueArgs& epilogue, const GemmProblem& problem,
+                                           const WorkItem& item, int row, int thread, bool is_whole, PartReads& reads, unsigned results) {
+  if constexpr (!Config::IS_STAGED) {
+    store_directly<kColumns>(sums, epilogue, problem, item, row, thread);
+  } else if (is_whole) {
+    if constexpr (Config::SPLIT_K > 1) {
+      read_part(epilogue, item, part_at<kColumns>(item, row, thread, 0), read_lane(), reads);
+    }
+    store_by_way_of_smem<kColumns, true>(sums, epilogue, problem, item, row, thread, reads, results);
+  } else {
+    store_by_way_of_smem<kColumns, false>(sums, epilogue, problem, item, row, thread, reads, results);
+  }
+}
 
 // ---- Consumer -------------------------------------------------------------------------------------------------------------------
 

@@ -3,14 +3,7 @@
 
 // ---- Directly -----------------------------------------------------------------------------------------------------------------------
 
-/// One exchange between lanes whose numbers differ in `bit` (1 or 2): the lane without it keeps `low` and gets the other's `low` as `high`;
-/// the lane with it keeps `high` and gets the other's `high` as `low`.
-__device__ __forceinline__ void exchange(float& low, float& high, int lane, int bit) {
-  const bool is_upper = (lane & bit) != 0;
-  const float received = __shfl_xor_sync(0xffffffffu, is_upper ? low : high, bit);
-  low = is_upper ? received : low;
-  high = is_upper ? high : received;
-}
+#include "parts/lane_exchange.cuh"
 
 /// Stores the sums, 64 rows a wgmma tile. Four lanes hold two columns each of every 8: they transpose four groups of 8 among themselves,
 /// so that each lane stores 8 neighbouring columns.
@@ -50,51 +43,7 @@ __device__ __forceinline__ void store_directly(const Sums<kColumns>& sums, const
   }
 }
 
-// ---- By way of smem -----------------------------------------------------------------------------------------------------------------
-// 64 columns of 16 rows at a time, a part, pass through 2048 bytes of smem of this warp. They go there as the sums lie, 16-byte chunks
-// XORed with the row's number against bank conflicts, and leave in lines of 128 bytes, 8 lanes each. For one output of 16 bits.
-
-/// A part's place: the sums of tile i, columns [64 * part, 64 * part + 64) of the CTA's tile. Two neighbouring columns at a time belong to
-/// a lane: of `pair` 0 to 3, 16 columns each, 8 to the left or right, 8 rows above or below.
-struct Part {
-  long long first_m;
-  long long first_n;
-
-  __device__ __forceinline__ long long m(int below, int lane) const { return first_m + below * 8 + lane / 4; }
-  __device__ __forceinline__ long long n(int pair, int right, int lane) const { return first_n + pair * 16 + right * 8 + lane % 4 * 2; }
-};
-
-/// Of the warp of consumer rows `row` on; `step` counts the parts of all wgmma tiles.
-template <int kColumns>
-__device__ __forceinline__ Part part_at(const WorkItem& item, int row, int thread, int step) {
-  constexpr int kParts = kColumns / 64;
-  return Part{item.first_m + row + step / kParts * 64 + thread / 32 * 16, static_cast<long long>(item.first_n) + step % kParts * 64};
-}
-
-/// What a lane's outputs of a part need besides the sums.
-struct PartReads {
-  EpilogueReads of[4][2][2];  ///< [pair][right][below]
-};
-
-/// Whether the whole tile is inside the output and every access aligned.
-__device__ __forceinline__ bool is_whole_tile(const GemmProblem& problem, const WorkItem& item, bool is_aligned) {
-  return is_aligned && item.first_m + Config::BLOCK_M <= problem.extent_m && item.first_n + Config::kOutputColumns <= problem.extent_n;
-}
-
-/// Loads of a whole part, all in flight at once.
-__device__ __forceinline__ void read_part(const EpilogueArgs& epilogue, const WorkItem& item, const Part& part, int lane,
-                                          PartReads& reads) {
-#pragma unroll
-  for (int pair = 0; pair < 4; ++pair) {
-#pragma unroll
-    for (int right = 0; right < 2; ++right) {
-#pragma unroll
-      for (int below = 0; below < 2; ++below) {
-        epilogue_read<true>(epilogue, item.batch, part.m(below, lane), part.n(pair, right, lane), 2, reads.of[pair][right][below]);
-      }
-    }
-  }
-}
+#include "gemm/gemm_sm90_tma_wgmma_parts.cuh"
 
 /// Stores the sums. In a whole tile `reads` holds those of the first part; the others are loaded one part ahead.
 template <int kColumns, bool kIsWhole>
@@ -154,23 +103,5 @@ __device__ __forceinline__ void store_by_way_of_smem(const Sums<kColumns>& sums,
       }
     }
     reads = next;
-  }
-}
-
-// ---- Either way ---------------------------------------------------------------------------------------------------------------------
-
-/// Stores the sums of this consumer's rows, from `row` on. `reads` holds those of the first part where no splits were added up.
-template <int kColumns>
-__device__ __forceinline__ void store_tile(const Sums<kColumns>& sums, const EpilogueArgs& epilogue, const GemmProblem& problem,
-                                           const WorkItem& item, int row, int thread, bool is_whole, PartReads& reads, unsigned results) {
-  if constexpr (!Config::IS_STAGED) {
-    store_directly<kColumns>(sums, epilogue, problem, item, row, thread);
-  } else if (is_whole) {
-    if constexpr (Config::SPLIT_K > 1) {
-      read_part(epilogue, item, part_at<kColumns>(item, row, thread, 0), read_lane(), reads);
-    }
-    store_by_way_of_smem<kColumns, true>(sums, epilogue, problem, item, row, thread, reads, results);
-  } else {
-    store_by_way_of_smem<kColumns, false>(sums, epilogue, problem, item, row, thread, reads, results);
   }
 }

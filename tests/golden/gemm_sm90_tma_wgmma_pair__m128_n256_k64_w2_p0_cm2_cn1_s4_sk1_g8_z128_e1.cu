@@ -766,11 +766,11 @@ __device__ __forceinline__ void finish_blocks(const Schedule& schedule, RingPosi
 }
 
 // ---- By way of smem -----------------------------------------------------------------------------
-// 64 columns of 16 rows of the output at a time, a part, pass through 2048 bytes of smem of this warp. They
-// go there as the sums lie, 16-byte chunks XORed with the row's number against bank conflicts, and leave in
-// lines of 128 bytes, 8 lanes each. For one output of 16 bits.
+// 64 columns of 16 rows at a time, a part, pass through 2048 bytes of smem of this warp. They go there as the
+// sums lie, 16-byte chunks XORed with the row's number against bank conflicts, and leave in lines of 128
+// bytes, 8 lanes each. For one output of 16 bits.
 
-/// A part's place: columns [64 * part, 64 * part + 64) of the CTA's output tile, rows of wgmma tile i. Two
+/// A part's place: the sums of tile i, columns [64 * part, 64 * part + 64) of the CTA's tile. Two
 /// neighbouring columns at a time belong to a lane: of `pair` 0 to 3, 16 columns each, 8 to the left or
 /// right, 8 rows above or below.
 struct Part {
@@ -788,7 +788,7 @@ template <int kColumns>
 __device__ __forceinline__ Part part_at(const WorkItem& item, int row, int thread, int step) {
   constexpr int kParts = kColumns / 128;
   return Part{item.first_m + row + step / kParts * 64 + thread / 32 * 16,
-              static_cast<long long>(item.first_n) / 2 + step % kParts * 64};
+              static_cast<long long>(item.first_n / 2) + step % kParts * 64};
 }
 
 /// What a lane's outputs of a part need besides the sums.
