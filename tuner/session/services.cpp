@@ -77,12 +77,14 @@ Result<const generator::TemplateLibrary*> Services::templates() {
 }
 
 Result<db::Database*> Services::database(bool is_read_only) {
-  if (database_ == nullptr) {
-    KW_TRY(database_,
+  if (writable_database_ != nullptr) return writable_database_.get();
+  std::unique_ptr<db::Database>& wanted = is_read_only ? database_ : writable_database_;
+  if (wanted == nullptr) {
+    KW_TRY(wanted,
            db::Database::open(options_.database_path,
                               {.is_read_only = is_read_only, .creates = !is_read_only, .migrates = true, .busy_timeout_ms = 20000}));
   }
-  return database_.get();
+  return wanted.get();
 }
 
 Result<NvrtcInfo> Services::nvrtc() {

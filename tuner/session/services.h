@@ -68,6 +68,7 @@ class Services {
   std::string no_device_reason_;
   std::optional<generator::TemplateLibrary> templates_;
   std::unique_ptr<db::Database> database_;
+  std::unique_ptr<db::Database> writable_database_;  ///< once somebody writes; those who read before keep theirs
   std::optional<NvrtcInfo> nvrtc_;
   std::optional<LibraryFile> cublaslt_;
   std::unique_ptr<CompilePool> pool_;

@@ -56,6 +56,35 @@ void store_time(const PlanStep& step, const RankedVariant& ranked, const RankedP
 
 }  // namespace
 
+TEST_CASE("who reads the database first does not keep others from writing") {
+  const Sandbox sandbox;
+  {
+    REQUIRE(services_of(sandbox)->database());
+  }
+  const auto services = services_of(sandbox);
+  if (!services->toolchain_row()) {
+    WARN("no NVRTC: rows are of a toolchain");
+    return;
+  }
+  const auto reader = services->database(true);
+  REQUIRE(reader);
+  const auto spec = kw::tuner::test::load_text(sandbox.path("mlp.op.toml"), kMlp);
+  const auto partitions = generator::partitions_for(**services->templates(), *spec->program, Arch::kSm90a);
+  REQUIRE(partitions);
+  const auto steps = plan_steps(*partitions, "mlp", spec->program->problems.front());
+  REQUIRE(steps);
+  const PlanStep& step = steps->front();
+  const auto space = rank_problem(*step.spec, *services, step.problem);
+  REQUIRE(space);
+  store_time(step, space->ranked.front(), *space, 10, *services);
+  CHECK(*services->database(true) == *services->database());
+  db::TrialKey key = *key_of_problem(*step.spec, step.problem, *services);
+  key.protocol = protocol_row(Protocol::final_rung());
+  const auto rows = (*reader)->trials_of(key);
+  REQUIRE(rows);
+  CHECK(rows->size() == 1);
+}
+
 TEST_CASE("steps of all cuts are ops of their own, each once, with the dims, indices and scalars that they use") {
   const Sandbox sandbox;
   const auto spec = kw::tuner::test::load_text(sandbox.path("mlp.op.toml"), kMlp);
