@@ -53,14 +53,23 @@ __device__ __forceinline__ unsigned char float_to_e4m3(float value) {
   return static_cast<unsigned char>(sign | ((rounded >> 20) - (120u << 3)));
 }
 
-/// f16 bits -> e5m2 by rounding to nearest even; infinity and NaN stay.
-__device__ __forceinline__ unsigned char half_to_e5m2(unsigned short bits) {
-  const unsigned magnitude = bits & 0x7fffu;
-  const unsigned sign = (bits >> 8) & 0x80u;
-  if (magnitude > 0x7c00u) {
+/// f32 -> e5m2, round to nearest even; beyond the largest number infinity.
+__device__ __forceinline__ unsigned char float_to_e5m2(float value) {
+  const unsigned bits = __float_as_uint(value);
+  const unsigned sign = (bits >> 24) & 0x80u;
+  const unsigned magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
     return static_cast<unsigned char>(sign | 0x7fu);
   }
-  return static_cast<unsigned char>(sign | ((magnitude + 0x7fu + ((magnitude >> 8) & 1u)) >> 8));
+  if (magnitude >= 0x47700000u) {  // 61440: half way from 57344 to the next step
+    return static_cast<unsigned char>(sign | 0x7cu);
+  }
+  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal, a multiple of 2^-16; adding 2^7 rounds at that place
+    const float rounded = __uint_as_float(magnitude) + 128.0f;
+    return static_cast<unsigned char>(sign | (__float_as_uint(rounded) & 0x7u));
+  }
+  const unsigned rounded = magnitude + 0xfffffu + ((magnitude >> 21) & 1u);
+  return static_cast<unsigned char>(sign | ((rounded >> 21) - (112u << 2)));
 }
 
 /// Element -> the type computed in.
@@ -100,8 +109,22 @@ __device__ __forceinline__ E4M3 round_to(Acc value, E4M3) {
 }
 template <typename Acc>
 __device__ __forceinline__ E5M2 round_to(Acc value, E5M2) {
-  return E5M2{half_to_e5m2(cvt_rn_f16_f32(static_cast<float>(value)))};
+  return E5M2{float_to_e5m2(static_cast<float>(value))};
 }
+/// f64 -> f32, an inexact result to the neighbour with an odd last bit: rounding it again to a narrower type gives what rounding once does.
+__device__ __forceinline__ float to_odd_float(double value) {
+  const float nearest = static_cast<float>(value);
+  unsigned bits = __float_as_uint(nearest);
+  if (static_cast<double>(nearest) != value) {
+    const bool is_above = value < 0 ? static_cast<double>(nearest) < value : static_cast<double>(nearest) > value;
+    bits = (is_above ? bits - 1u : bits) | 1u;
+  }
+  return __uint_as_float(bits);
+}
+__device__ __forceinline__ Half round_to(double value, Half) { return Half{cvt_rn_f16_f32(to_odd_float(value))}; }
+__device__ __forceinline__ BFloat16 round_to(double value, BFloat16) { return BFloat16{cvt_rn_bf16_f32(to_odd_float(value))}; }
+__device__ __forceinline__ E4M3 round_to(double value, E4M3) { return E4M3{float_to_e4m3(to_odd_float(value))}; }
+__device__ __forceinline__ E5M2 round_to(double value, E5M2) { return E5M2{float_to_e5m2(to_odd_float(value))}; }
 template <typename Acc, typename Plain>
 __device__ __forceinline__ Plain round_to(Acc value, Plain) {
   return static_cast<Plain>(value);
