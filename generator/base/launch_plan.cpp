@@ -162,13 +162,15 @@ std::vector<IntExpr> expressions_of(const PlanField& field) {
 nlohmann::json to_json(const LaunchPlan& plan) {
   json out = {{"dims", plan.dims},           {"tensors", json::array()},     {"scalars", json::array()},
               {"workspaces", json::array()}, {"constraints", json::array()}, {"launches", json::array()}};
-  for (const PlanTensor& tensor : plan.tensors)
+  for (const PlanTensor& tensor : plan.tensors) {
     out["tensors"].push_back({{"name", tensor.name},
                               {"dtype", to_text(tensor.dtype)},
                               {"role", to_text(tensor.role)},
                               {"shape", exprs_to_json(tensor.shape)},
                               {"strides", exprs_to_json(tensor.strides)},
                               {"align_bytes", tensor.align_bytes}});
+    if (tensor.is_list) out["tensors"].back()["is_list"] = true;
+  }
   for (const PlanScalar& scalar : plan.scalars) out["scalars"].push_back({{"name", scalar.name}, {"dtype", to_text(scalar.dtype)}});
   for (const PlanWorkspace& workspace : plan.workspaces)
     out["workspaces"].push_back(
@@ -191,6 +193,7 @@ Result<LaunchPlan> launch_plan_from_json(const nlohmann::json& in) {
       tensor.shape = expr_list_from(item.at("shape"));
       tensor.strides = expr_list_from(item.at("strides"));
       tensor.align_bytes = item.at("align_bytes").get<int>();
+      tensor.is_list = item.value("is_list", false);
       plan.tensors.push_back(std::move(tensor));
     }
     for (const json& item : in.at("scalars")) plan.scalars.push_back({item.at("name").get<std::string>(), dtype_from(item.at("dtype"))});

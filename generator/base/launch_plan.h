@@ -27,6 +27,7 @@ struct PlanTensor {
   std::vector<IntExpr> shape;    ///< extents over dims
   std::vector<IntExpr> strides;  ///< elements; row-major expressions, or variables "A.stride0" when the spec says "any"
   int align_bytes = 16;          ///< what the pointer is promised to be aligned to
+  bool is_list = false;          ///< the first axis counts tensors; the pointer is that of a table of their pointers, in device memory
 };
 
 /// A launch-time scalar in spec order (derived scalars are not here: they are folded into the kernel or into fields).

@@ -210,7 +210,8 @@ LaunchPlan skeleton_plan(const Program& program) {
   LaunchPlan plan;
   for (const Dim& dim : program.dims) plan.dims.push_back(dim.name);
   for (const Tensor& tensor : program.tensors)
-    plan.tensors.push_back({tensor.name, tensor.dtype, tensor.role, tensor.shape, tensor.strides, tensor.align_bytes});
+    plan.tensors.push_back({tensor.name, tensor.dtype, tensor.role, subscripted_shape(tensor), subscripted_strides(tensor),
+                            tensor.align_bytes, !tensor.list_dim.empty()});
   for (const Scalar& scalar : program.scalars) {
     if (!scalar.value) plan.scalars.push_back({scalar.name, scalar.dtype});
   }

@@ -20,7 +20,7 @@ constexpr const char* kCut = "CUT";
 
 IntExpr bytes_of(const Tensor& tensor) {
   IntExpr bytes(size_bytes(tensor.dtype));
-  for (const IntExpr& extent : tensor.shape) bytes = bytes * extent;
+  for (const IntExpr& extent : subscripted_shape(tensor)) bytes = bytes * extent;
   return bytes;
 }
 

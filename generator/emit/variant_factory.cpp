@@ -211,7 +211,7 @@ Result<VariantFactory> VariantFactory::create(const TemplateLibrary& library, co
   KW_TRY_VOID(check_template_arch(info, arch));
   std::optional<Error> first_error;
   for (const PatternMatch& match : matches) {
-    Result<std::shared_ptr<const Impl>> impl = OneKernel::create(library, info, program, arch, match, pattern.is_row);
+    Result<std::shared_ptr<const Impl>> impl = OneKernel::create(library, info, program, arch, match, pattern.is_row || pattern.is_list);
     if (impl) {
       VariantFactory factory;
       factory.impl_ = std::move(*impl);

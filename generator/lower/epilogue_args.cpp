@@ -53,7 +53,8 @@ std::string EpilogueArguments::pointer(const Tensor& tensor, bool is_written) {
   field.kind = PlanField::Kind::kTensor;
   field.name = tensor.name;
   field.source = tensor.name;
-  return add("tensor " + tensor.name, std::move(field), fmt::format("{}{}*", is_written ? "" : "const ", element_type_name(tensor.dtype)));
+  return add("tensor " + tensor.name, std::move(field),
+             fmt::format("{}{}*{}", is_written ? "" : "const ", element_type_name(tensor.dtype), tensor.list_dim.empty() ? "" : " const*"));
 }
 
 std::string EpilogueArguments::number(const std::string& wanted, const IntExpr& value) {

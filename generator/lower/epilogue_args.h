@@ -18,7 +18,7 @@ class EpilogueArguments {
   /// From now on numbers that follow from this dim alone are "known<2 * Config::MEMBER>(args.x_stride_m)": constants in the kernels whose
   /// config says what the dim is.
   void know(const std::string& dim, const std::string& member);
-  /// "args.bias": pointer to a tensor's first element; writable when the kernel writes it.
+  /// "args.bias": pointer to a tensor's first element, of a list to a table of such pointers; writable when the kernel writes it.
   std::string pointer(const Tensor& tensor, bool is_written);
   /// A number of elements: the literal when it is constant, else a field called `wanted` (one field for equal expressions).
   std::string number(const std::string& wanted, const IntExpr& value);

@@ -31,7 +31,7 @@ class Collector {
       const Tensor* tensor = program_.find_tensor(expr->name);
       EpilogueRead read;
       read.node = expr;
-      read.offset = element_offset(expr->operands, tensor->strides);
+      read.offset = offset_in_tensor(*tensor, expr->operands);
       read.is_inside = is_inside(*expr, *tensor);
       reads_.push_back(std::move(read));
     }
@@ -39,10 +39,11 @@ class Collector {
   }
 
   bool is_inside(const ExprNode& read, const Tensor& tensor) const {
+    const std::vector<IntExpr> shape = subscripted_shape(tensor);
     for (std::size_t axis = 0; axis < read.operands.size(); ++axis) {
       if (read.operands[axis]->kind != Kind::kIndex) return false;
       const auto extent = match_.extents.find(read.operands[axis]->name);
-      if (extent == match_.extents.end() || !are_equal(extent->second, tensor.shape[axis])) return false;
+      if (extent == match_.extents.end() || !are_equal(extent->second, shape[axis])) return false;
     }
     return true;
   }
@@ -65,6 +66,7 @@ std::vector<EpilogueRead> collect_reads(const PatternMatch& match, const Program
   Collector collector(match, program);
   for (const PatternMatch::Reduction& reduction : match.reductions) collector.visit(reduction.operand, false);
   for (const PatternMatch::Output& output : match.outputs) collector.visit(output.value, false);
+  if (match.length) collector.visit(match.length, false);
   return collector.take();
 }
 

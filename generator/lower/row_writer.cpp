@@ -18,7 +18,7 @@ class RowWriter : ValueWriter {
  public:
   RowWriter(const PatternMatch& match, const Program& program) : ValueWriter(match, program) {
     const IntExpr& extent_n = match.extents.at("n");
-    if (extent_n.op() == IntExpr::Op::kVar) arguments_.know(extent_n.name(), "EXTENT_N");
+    if (extent_n.op() == IntExpr::Op::kVar && !match.is_list) arguments_.know(extent_n.name(), "EXTENT_N");
   }
 
   Result<LoweredEpilogue> write() {
@@ -44,8 +44,7 @@ class RowWriter : ValueWriter {
     result.hooks["row_read"] = "{\n" + of_row_.loads + "}";
     result.hooks["row_columns"] = "{\n" + of_columns_.members + "}";
     result.hooks["row_read_columns"] = "{\n" + of_columns_.loads + "}";
-    result.hooks["row_is_aligned"] =
-        fmt::format("{{\n  return {};\n}}", aligned_.empty() ? "true" : fmt::format("{}", fmt::join(aligned_, " & ")));
+    KW_TRY_VOID(write_alignment(result));
     result.misalignment = normalise(misalignment_);
     std::string members;
     for (const PatternMatch::Reduction& reduction : match_.reductions)
@@ -58,6 +57,30 @@ class RowWriter : ValueWriter {
   }
 
  private:
+  Status write_alignment(LoweredEpilogue& result) {
+    const std::string aligned =
+        fmt::format("{{\n  return {};\n}}", aligned_.empty() ? "true" : fmt::format("{}", fmt::join(aligned_, " & ")));
+    if (!match_.is_list) {
+      result.hooks["row_is_aligned"] = aligned;
+      return {};
+    }
+    result.hooks["row_is_aligned"] = "{\n  return true;\n}";
+    result.hooks["list_is_aligned"] = aligned;
+    KW_TRY(result.hooks["list_length"], length_text());
+    return {};
+  }
+
+  Result<std::string> length_text() {
+    if (!match_.length) return std::string("{\n  return extent_n;\n}");
+    begin_body();
+    const int position = values_.intern(match_.length);
+    values_.add_use(position);
+    KW_TRY(const LoweredValue value, lower(position));
+    const std::string length = locals_.unique("length");
+    return fmt::format("{{\n{0}{1}  const long long {2} = {3};\n  return {2} < 0 ? 0 : {2} < extent_n ? {2} : extent_n;\n}}", before_,
+                       loop_, length, converted(value, "long long").text);
+  }
+
   std::vector<const PatternMatch::Reduction*> of_phase(int phase) const {
     std::vector<const PatternMatch::Reduction*> found;
     for (const PatternMatch::Reduction& reduction : match_.reductions) {
@@ -157,7 +180,7 @@ class RowWriter : ValueWriter {
   }
 
   LinearForm offset_of(const PatternMatch::Output& output) const {
-    return element_offset(output.subscripts, program_.find_tensor(output.tensor)->strides);
+    return offset_in_tensor(*program_.find_tensor(output.tensor), output.subscripts);
   }
   bool runs_along_row(const PatternMatch::Output& output) const { return !(offset_of(output).coefficient_of("n") == IntExpr(0)); }
 

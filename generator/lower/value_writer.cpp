@@ -157,9 +157,14 @@ Result<std::string> ValueWriter::offset_terms(const std::string& tensor, const L
   return text;
 }
 
+std::string ValueWriter::first_element(const Tensor& tensor) {
+  const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
+  return tensor.list_dim.empty() ? pointer : pointer + "[m]";  // the matcher has made sure of the position
+}
+
 Result<VectorAccess> ValueWriter::vector_access(const Tensor& tensor, const LinearForm& offset) {
   VectorAccess access;
-  const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
+  const std::string pointer = first_element(tensor);
   KW_TRY(const std::string terms, offset_terms(tensor.name, offset, /*with_n=*/true));
   const std::string constant = constant_term(tensor.name, offset.constant);
   access.address = pointer + terms + constant;
@@ -213,7 +218,7 @@ Result<LoweredValue> ValueWriter::lower_read(int position) {
   const Tensor& tensor = *program_.find_tensor(entry.node->name);
   const std::string type = operations_.type_of(entry.node->dtype);
   if (!entry.reads_in_place && entry.is_per_lane && read.is_vector()) return vector_read(position, tensor, read, type);
-  const std::string pointer = arguments_.pointer(tensor, written_.count(tensor.name) != 0);
+  const std::string pointer = first_element(tensor);
   KW_TRY(const std::string index, element_index(read));
   const LoweredValue element{fmt::format("to_accumulator<{}>({}[{}])", type, pointer, index), type};
   if (!entry.reads_in_place) return shared_read(position, tensor, read, element);

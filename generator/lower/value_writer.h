@@ -75,6 +75,8 @@ class ValueWriter {
 
  private:
   Result<std::string> offset_terms(const std::string& tensor, const LinearForm& offset, bool with_n);
+  /// Pointer to it; of a list, to that of tensor m.
+  std::string first_element(const Tensor& tensor);
   std::string constant_term(const std::string& tensor, const IntExpr& offset);
   Result<std::string> element_index(const EpilogueRead& read);
   Result<LoweredValue> lower_read(int position);

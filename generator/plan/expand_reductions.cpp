@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -14,7 +16,9 @@ namespace kw::generator {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr int kMaxRank = 3;  // of topk: two phases of a row for each rank before it
+constexpr double kDigit = 1 << 20;      // of an integer that is reduced as reals
+constexpr double kExactReal = 1 << 24;  // f32 holds all integers up to it
+constexpr int kMaxRank = 3;             // of topk: two phases of a row for each rank before it
 
 ExprRef make_cast(const ExprRef& value, DType dtype) {
   auto node = std::make_shared<ExprNode>();
@@ -31,10 +35,12 @@ class Expansion {
   Result<ExprRef> expand() const {
     const ExprRef& value = node_.operands[0];
     switch (node_.reduce_op) {
-      case ReduceOp::kSum:
-      case ReduceOp::kProd:
       case ReduceOp::kMax:
       case ReduceOp::kMin:
+        if (!is_float(type_)) return extreme_integer(value);
+        return std::make_shared<const ExprNode>(node_);
+      case ReduceOp::kSum:
+      case ReduceOp::kProd:
         return std::make_shared<const ExprNode>(node_);
       case ReduceOp::kMean:
         return call(Function::kDiv, {reduce(ReduceOp::kSum, value), num_elements()});
@@ -96,6 +102,62 @@ class Expansion {
   ExprRef position() const { return make_cast(make_index(node_.indices.front()), program_.accumulate); }
   ExprRef boolean(Function function, std::vector<ExprRef> operands) const { return make_call(function, std::move(operands), DType::kBool); }
 
+  /// The largest or smallest integer, exact though kernels reduce reals: by digits of kDigit, the first one first. Those below look only at
+  /// the elements that have all digits above; f32 holds every digit exactly.
+  Result<ExprRef> extreme_integer(const ExprRef& value) const {
+    if (program_.accumulate != DType::kF32 && program_.accumulate != DType::kF64)
+      return fail(Stage::kPlan, Code::kNotSupported,
+                  fmt::format("not made yet: {} of integers with sums of less than 32 bits in a kernel of rows", to_text(node_.reduce_op)),
+                  node_.where);
+    const auto integer = [](Function function, const ExprRef& a, double b) {
+      return make_call(function, {a, make_number(b, DType::kI64)}, DType::kI64);
+    };
+    const double limit = largest_magnitude(value);
+    int num_digits = 1;
+    for (double reach = kExactReal; reach < limit && num_digits < 3; reach *= kDigit) ++num_digits;
+    const double worst = node_.reduce_op == ReduceOp::kMax ? -kInf : kInf;
+    ExprRef result, is_open;
+    for (int digit = num_digits; digit-- > 0;) {
+      ExprRef part = value;
+      for (int i = 0; i < digit; ++i) part = integer(Function::kFloorDiv, part, kDigit);
+      if (digit + 1 < num_digits) part = integer(Function::kMod, part, kDigit);
+      const ExprRef as_real = make_cast(part, program_.accumulate);
+      const ExprRef candidate = is_open ? make_call(Function::kWhere, {is_open, as_real, real(worst)}, program_.accumulate) : as_real;
+      const ExprRef found = reduce(node_.reduce_op, candidate, program_.accumulate);
+      const ExprRef has_it = boolean(Function::kEq, {as_real, found});
+      is_open = is_open ? boolean(Function::kAnd, {is_open, has_it}) : has_it;
+      const ExprRef whole = make_cast(found, DType::kI64);
+      result = result ? make_call(Function::kAdd, {integer(Function::kMul, result, kDigit), whole}, DType::kI64) : whole;
+    }
+    return type_ == DType::kI64 ? result : make_cast(result, type_);
+  }
+
+  /// No value of the integer expression is larger in magnitude.
+  double largest_magnitude(const ExprRef& expr) const {
+    if (expr->kind == ExprNode::Kind::kNumber) return std::abs(expr->number);
+    if (expr->kind == ExprNode::Kind::kRead || expr->kind == ExprNode::Kind::kCast)
+      return expr->dtype == DType::kBool ? 1 : expr->dtype == DType::kI8 ? 128 : expr->dtype == DType::kI32 ? 0x1p31 : 0x1p63;
+    if (expr->kind != ExprNode::Kind::kCall) return 0x1p63;
+    const auto of = [&](std::size_t i) { return largest_magnitude(expr->operands[i]); };
+    switch (expr->function) {
+      case Function::kNeg:
+      case Function::kAbs:
+        return of(0);
+      case Function::kAdd:
+      case Function::kSub:
+        return of(0) + of(1);
+      case Function::kMul:
+        return of(0) * of(1);
+      case Function::kMin:
+      case Function::kMax:
+        return std::max(of(0), of(1));
+      case Function::kWhere:
+        return std::max(of(1), of(2));
+      default:
+        return 0x1p63;
+    }
+  }
+
   /// The first position that holds `maximum` or a NaN, among those that are not `taken`: the smallest of them.
   ExprRef first_position(const ExprRef& value, const ExprRef& maximum, const ExprRef& is_taken) const {
     ExprRef is_first = boolean(Function::kOr, {boolean(Function::kEq, {value, maximum}), boolean(Function::kNe, {value, value})});
@@ -110,12 +172,15 @@ class Expansion {
   }
 
   /// argmax, and topk of a rank that is known: the largest, then the largest of what is left, and so on.
-  Result<ExprRef> ranked(const ExprRef& value, bool is_position) const {
+  Result<ExprRef> ranked(ExprRef value, bool is_position) const {
     const auto not_made = [&](const char* what) {
       return fail(Stage::kPlan, Code::kNotSupported, fmt::format("not made yet: {} {} in a kernel of rows", to_text(node_.reduce_op), what),
                   node_.where);
     };
-    if (value->dtype != program_.accumulate) return not_made("of other values than reals");
+    if (!is_float(value->dtype)) return not_made("of other values than reals");
+    const bool is_rounded = value->dtype != program_.accumulate;  // by a cast: as exact in the type of the sums
+    if (is_rounded && size_bytes(value->dtype) >= size_bytes(program_.accumulate)) return not_made("of wider values than the sums");
+    if (is_rounded) value = make_cast(value, program_.accumulate);
     if (program_.accumulate != DType::kF32 && program_.accumulate != DType::kF64) return not_made("with sums of less than 32 bits");
     const bool has_rank = node_.operands.size() > 1;
     if (has_rank && node_.operands[1]->kind != ExprNode::Kind::kNumber) return not_made("of a rank that is no number");
@@ -128,7 +193,8 @@ class Expansion {
       is_taken = is_taken ? boolean(Function::kOr, {is_taken, is_found}) : is_found;
     }
     const ExprRef maximum = largest(value, is_taken);
-    return is_position ? counted(first_position(value, maximum, is_taken)) : maximum;
+    if (is_position) return counted(first_position(value, maximum, is_taken));
+    return is_rounded ? make_cast(maximum, type_) : maximum;
   }
 
   ExprRef finite(const ExprRef& maximum) const {

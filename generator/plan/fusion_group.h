@@ -34,9 +34,12 @@ Result<std::vector<FusionGroup>> plan_groups(const Program& program);
 /// contraction. Example: "acc[b,m,n] = sum[k](A[b,m,k] * B[b,k,n])  out[b,m,n] = epilogue(acc[b,m,n])". An epilogue of two contractions
 /// with one left operand: "out[b,m,n] = epilogue(sum[k](A[b,m,k] * B[b,k,n]), sum[k](A[b,m,k] * B2[b,k,n]))".
 /// `row` is the hole for a function of whole rows: any pointwise values and reductions over n at one m: "out[m,n] = row[n](m)".
+/// `list` is the one for tensors m of a list and their elements n: pointwise values, and reductions over all of both: "out[m,n] =
+/// list[n](m)".
 struct TemplatePattern {
   std::vector<std::string> indices;  ///< in order of the left side, then reduced: b, m, n, k
   bool is_row = false;
+  bool is_list = false;
   std::vector<std::string> reduced;  ///< k
   struct Operand {
     std::string name;
@@ -79,7 +82,9 @@ struct PatternMatch {
     ExprRef operand;               ///< over m and n, and reductions of earlier phases
     int phase = 0;                 ///< 0: needs no other reduction
   };
-  std::vector<Reduction> reductions;  ///< of a row pattern, by phase
+  std::vector<Reduction> reductions;  ///< of a row pattern, by phase; of a list they run over m too
+  bool is_list = false;               ///< m are tensors of a list
+  ExprRef length;                     ///< of a list: elements of tensor m, where that is data
   int bytes_per_column = 0;           ///< of a row pattern: what distinct reads along n bring for one n
   int row_bytes_per_column = 0;       ///< the part of it that rows have of their own
   bool columns_are_reduced = false;   ///< reductions read the other part

@@ -226,6 +226,11 @@ LinearForm element_offset(const std::vector<ExprRef>& subscripts, const std::vec
   return result;
 }
 
+LinearForm offset_in_tensor(const Tensor& tensor, const std::vector<ExprRef>& subscripts) {
+  if (tensor.list_dim.empty()) return element_offset(subscripts, tensor.strides);
+  return element_offset({subscripts.begin() + 1, subscripts.end()}, tensor.strides);
+}
+
 ExprRef from_int_expr(const IntExpr& expr) {
   if (expr.op() == Op::kConst) return make_number(static_cast<double>(expr.constant()), DType::kI64);
   if (expr.op() == Op::kVar) {

@@ -39,6 +39,10 @@ LinearForm linear_form(const ExprRef& expr);
 /// Element offset of a read or store: sum of subscript * stride, with `E*(x // E) + x % E` folded back to x.
 LinearForm element_offset(const std::vector<ExprRef>& subscripts, const std::vector<IntExpr>& strides);
 
+/// Element offset from the pointer that a kernel has: of a list of tensors from the first element of the tensor that the first subscript
+/// names.
+LinearForm offset_in_tensor(const Tensor& tensor, const std::vector<ExprRef>& subscripts);
+
 /// The expression of an IntExpr over dims as an ExprRef (for index values inside epilogues).
 ExprRef from_int_expr(const IntExpr& expr);
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "generator/plan/expr_tools.h"
+#include "generator/plan/list_match.h"
 #include "generator/spec/walk.h"
 
 namespace kw::generator {
@@ -68,13 +69,14 @@ bool can_nest(const ExprNode& reduction) {
 }
 
 /// Reductions over several indices as reductions over one, of such reductions: each may be a row of its own.
-ExprRef with_nested_reductions(const ExprRef& expr) {
-  return rewrite(expr, [](const ExprRef& node) -> ExprRef {
-    if (node->kind != Kind::kReduce || node->indices.size() < 2 || !can_nest(*node)) return nullptr;
+/// One over a list of tensors is made as a whole.
+ExprRef with_nested_reductions(const ExprRef& expr, const Program& program) {
+  return rewrite(expr, [&](const ExprRef& node) -> ExprRef {
+    if (node->kind != Kind::kReduce || node->indices.size() < 2 || !can_nest(*node) || uses_list(node, program)) return nullptr;
     std::vector<std::string> rest = node->indices;
     const std::string first = innermost(*node);
     rest.erase(std::find(rest.begin(), rest.end(), first));
-    ExprRef value = with_nested_reductions(node->operands[0]);
+    ExprRef value = with_nested_reductions(node->operands[0], program);
     std::vector<std::string> order = {first};
     order.insert(order.end(), rest.rbegin(), rest.rend());
     for (const std::string& index : order) {
@@ -96,26 +98,42 @@ class ReductionNamer {
     for (const Statement& statement : program_.statements) {
       done_.clear();
       Statement rest = statement;
-      rest.value = named(with_nested_reductions(statement.value), statement, true);
+      rest.value = named(with_nested_reductions(statement.value, program_), statement, true);
       statements_.push_back(std::move(rest));
     }
     return std::move(statements_);
   }
 
  private:
-  ExprRef named(const ExprRef& expr, const Statement& statement, bool is_whole) {
+  /// `is_lazy`: in a branch of where, which may leave its tensors' axes where it is not taken. What may do so stays there.
+  ExprRef named(const ExprRef& expr, const Statement& statement, bool is_whole, bool is_lazy = false) {
     if (!contains_reduction(expr)) return expr;
-    const auto done = done_.find(expr.get());
+    const auto done = done_.find({expr.get(), is_lazy});
     if (done != done_.end()) return done->second;
     auto node = std::make_shared<ExprNode>(*expr);
-    // A branch of where may leave its tensors' axes where it is not taken: it stays inside.
-    const std::size_t num_open = expr->kind == Kind::kCall && expr->function == Function::kWhere ? 1 : expr->operands.size();
+    const bool is_where = expr->kind == Kind::kCall && expr->function == Function::kWhere;
     // A sum that is only rounded is whole: it is stored as it is rounded.
     const bool is_rounded = is_whole && expr->kind == Kind::kCast;
-    for (std::size_t i = 0; i < num_open; ++i) node->operands[i] = named(expr->operands[i], statement, is_rounded);
+    for (std::size_t i = 0; i < expr->operands.size(); ++i)
+      node->operands[i] = named(expr->operands[i], statement, is_rounded, is_lazy || (is_where && i > 0));
     ExprRef result = std::move(node);
-    if (result->kind == Kind::kReduce && !is_whole) result = split_off(result, statement);
-    return done_[expr.get()] = result;
+    if (result->kind == Kind::kReduce && !is_whole && (!is_lazy || stays_inside(result))) result = split_off(result, statement);
+    return done_[{expr.get(), is_lazy}] = result;
+  }
+
+  /// Whether every read is inside its tensor at all values of the indices.
+  bool stays_inside(const ExprRef& expr) const {
+    return !any_node(expr, [this](const ExprRef& node) {
+      if (node->kind != Kind::kRead) return false;
+      const Tensor* tensor = program_.find_tensor(node->name);
+      const std::vector<IntExpr> shape = tensor == nullptr ? std::vector<IntExpr>() : subscripted_shape(*tensor);
+      for (std::size_t axis = 0; axis < node->operands.size(); ++axis) {
+        const Index* index =
+            node->operands[axis]->kind == Kind::kIndex ? find_program_index(program_, node->operands[axis]->name) : nullptr;
+        if (index == nullptr || (tensor != nullptr && !(index->extent == shape[axis]))) return true;
+      }
+      return false;
+    });
   }
 
   ExprRef split_off(const ExprRef& reduction, const Statement& statement) {
@@ -162,7 +180,7 @@ class ReductionNamer {
   std::vector<Statement> statements_;
   std::map<std::string, std::string> names_;                ///< text of a reduction -> its name
   std::map<std::string, std::vector<std::string>> orders_;  ///< of its indices
-  std::map<const ExprNode*, ExprRef> done_;
+  std::map<std::pair<const ExprNode*, bool>, ExprRef> done_;
 };
 
 }  // namespace

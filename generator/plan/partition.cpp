@@ -207,6 +207,7 @@ class Partitioner {
     for (const Statement& statement : step.statements) {
       collect_names(statement.value, read);
       for (const ExprRef& subscript : statement.subscripts) collect_names(subscript, read);
+      collect_bounds(statement.indices, read);
       if (statement.is_tensor) written.insert(statement.target);
     }
     for (const Tensor& tensor : program_.tensors) {
@@ -224,9 +225,18 @@ class Partitioner {
     }
   }
 
-  static void collect_names(const ExprRef& expr, std::set<std::string>& names) {
+  /// What the expression reads, and the bounds of the indices that it reduces.
+  void collect_names(const ExprRef& expr, std::set<std::string>& names) const {
     if (expr->kind == Kind::kRead) names.insert(expr->name);
+    if (expr->kind == Kind::kReduce) collect_bounds(expr->indices, names);
     for (const ExprRef& operand : expr->operands) collect_names(operand, names);
+  }
+
+  void collect_bounds(const std::vector<std::string>& indices, std::set<std::string>& names) const {
+    for (const std::string& name : indices) {
+      const Index* index = find_program_index(program_, name);
+      if (index != nullptr && index->below) collect_names(index->below, names);
+    }
   }
 
   void note(Error error) {
@@ -296,6 +306,19 @@ class Partitioner {
     return false;
   }
 
+  /// Whether `group` reads the tensor that `unit` updates in place: the update comes no earlier.
+  bool reads_old_value(const Positions& group, std::size_t unit, const Positions& stored) const {
+    const Statement& update = program_.statements[unit];
+    const Tensor* tensor = update.is_tensor ? program_.find_tensor(update.target) : nullptr;
+    if (tensor == nullptr || tensor->role != TensorRole::kInOut) return false;
+    const Positions inside = worked_out(group, stored);
+    return std::any_of(inside.begin(), inside.end(), [&](std::size_t at) {
+      std::set<std::string> names;
+      collect_names(program_.statements[at].value, names);
+      return names.count(update.target) != 0;
+    });
+  }
+
   /// Outputs and stored values by what they need: an output that copies a value stands where the value does.
   std::vector<std::size_t> units_in_order(const Positions& stored) const {
     std::set<std::size_t> units;
@@ -317,7 +340,7 @@ class Partitioner {
     for (const std::size_t unit : units_in_order(stored)) {
       std::size_t first = 0;  // group that may take the unit at the earliest
       for (std::size_t g = 0; g < groups.size(); ++g) {
-        if (reads_stored_of({unit}, groups[g], stored)) first = g;
+        if (reads_stored_of({unit}, groups[g], stored) || reads_old_value(groups[g], unit, stored)) first = g;
       }
       bool is_placed = false;
       for (std::size_t g = first; g < groups.size() && !is_placed; ++g) {

@@ -27,14 +27,7 @@ std::string place(const Statement& statement) {
 }
 
 Status check_declarations(const Program& program) {
-  for (const Tensor& tensor : program.tensors) {
-    if (!tensor.list_dim.empty())
-      return not_made(fmt::format("tensor {}: lists of tensors (list = \"{}\")", tensor.name, tensor.list_dim), tensor.where);
-  }
   for (const Index& index : program.indices) {
-    if (index.below)
-      return not_made(fmt::format("index {}: an extent that depends on data (below = {})", index.name, to_text(index.below)),
-                      index.below->where);
     if (!index.ragged_offsets.empty())
       return not_made(fmt::format("index {}: a ragged extent (offsets {})", index.name, index.ragged_offsets), {});
   }

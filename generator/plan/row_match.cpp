@@ -332,13 +332,15 @@ class RowMatcher {
   }
 
   /// A tensor that the kernel writes may be read only at its own row, and outside reductions only at the element that the same thread
-  /// writes. One thread writes an output of one element a row: nothing else may read that.
+  /// writes. One thread writes the outputs of one element a row, after it has read all that they need: no other thread may read those.
   bool check_written(const PatternMatch& match) {
     for (const PatternMatch::Output& output : match.outputs) {
-      const auto depends_on_n = [](const ExprRef& subscript) { return depends_on(subscript, {"n"}); };
-      if (std::any_of(output.subscripts.begin(), output.subscripts.end(), depends_on_n)) continue;
+      if (runs_along_row(output)) continue;
+      // What is read at other subscripts than plain indices may be read where it is used, after other values were stored.
+      const bool is_read_first = std::all_of(output.subscripts.begin(), output.subscripts.end(),
+                                             [](const ExprRef& subscript) { return subscript->kind == Kind::kIndex; });
       const auto is_read = [&](const PatternMatch::Output& reader) {
-        return reader.tensor != output.tensor && reads(reader.value, output.tensor);
+        return reader.tensor != output.tensor && (runs_along_row(reader) || !is_read_first) && reads(reader.value, output.tensor);
       };
       const auto is_reduced = [&](const PatternMatch::Reduction& reduction) { return reads(reduction.operand, output.tensor); };
       if (std::any_of(match.outputs.begin(), match.outputs.end(), is_read) ||
@@ -359,6 +361,11 @@ class RowMatcher {
       }
     }
     return true;
+  }
+
+  static bool runs_along_row(const PatternMatch::Output& output) {
+    return std::any_of(output.subscripts.begin(), output.subscripts.end(),
+                       [](const ExprRef& subscript) { return depends_on(subscript, {"n"}); });
   }
 
   static bool reads(const ExprRef& expr, const std::string& tensor) {

@@ -75,23 +75,23 @@ Status read_contraction(Reader& reader, TemplatePattern& pattern) {
   return {};
 }
 
-/// row[n](m): the index of a row's elements, then those of the rows.
-Status read_row(Reader& reader, TemplatePattern& pattern) {
-  pattern.is_row = true;
+/// row[n](m), list[n](m): the index of a row's elements, then that of the rows.
+Status read_row(Reader& reader, const std::string& name, TemplatePattern& pattern) {
+  (name == "row" ? pattern.is_row : pattern.is_list) = true;
   KW_TRY(std::vector<std::string> indices, read_indices(reader));
-  if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after row[...]");
+  if (!reader.accept('(')) return bad_pattern(reader, fmt::format("expected '(' after {}[...]", name));
   const std::string rows = reader.name();
   if (!reader.accept(')')) return bad_pattern(reader, "expected ')' after the index of the rows");
   if (indices.size() != 1 || pattern.indices != std::vector<std::string>{rows, indices.front()})
-    return bad_pattern(reader, "a row pattern reads out[m,n] = row[n](m)");
+    return bad_pattern(reader, fmt::format("a {0} pattern reads out[m,n] = {0}[n](m)", name));
   return {};
 }
 
-/// value := sum[...](...) | row[n](m) | epilogue(value, ...) | name[indices] of an earlier statement
+/// value := sum[...](...) | row[n](m) | list[n](m) | epilogue(value, ...) | name[indices] of an earlier statement
 Status read_value(Reader& reader, const std::set<std::string>& intermediates, TemplatePattern& pattern) {
   const std::string name = reader.name();
   if (name == "sum") return read_contraction(reader, pattern);
-  if (name == "row") return read_row(reader, pattern);
+  if (name == "row" || name == "list") return read_row(reader, name, pattern);
   if (name == "epilogue") {
     if (!reader.accept('(')) return bad_pattern(reader, "expected '(' after epilogue");
     do {
@@ -101,7 +101,7 @@ Status read_value(Reader& reader, const std::set<std::string>& intermediates, Te
     return {};
   }
   if (intermediates.count(name) == 0)
-    return bad_pattern(reader, fmt::format("'{}': expected sum[...], row[...], epilogue(...) or an earlier name", name));
+    return bad_pattern(reader, fmt::format("'{}': expected sum[...], row[...], list[...], epilogue(...) or an earlier name", name));
   KW_TRY(const std::vector<std::string> indices, read_indices(reader));
   if (indices != pattern.indices) return bad_pattern(reader, fmt::format("{} is read at other indices than it is written", name));
   return {};
@@ -124,7 +124,7 @@ Result<TemplatePattern> parse_template_pattern(std::string_view text) {
     targets.insert(target);
     reader.skip_space();
   } while (reader.position < text.size());
-  if (pattern.operands.empty() && !pattern.is_row)
+  if (pattern.operands.empty() && !pattern.is_row && !pattern.is_list)
     return bad_pattern(reader, "a pattern states one contraction: sum[...](A[...] * B[...])");
   for (const std::string& index : pattern.reduced) pattern.indices.push_back(index);
   for (const TemplatePattern::Operand& operand : pattern.operands) {

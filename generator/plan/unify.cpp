@@ -14,6 +14,7 @@
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
 #include "generator/plan/index_groups.h"
+#include "generator/plan/list_match.h"
 #include "generator/plan/row_match.h"
 #include "generator/spec/walk.h"
 
@@ -390,6 +391,11 @@ int badness(const PatternMatch& match, const TemplatePattern& pattern) {
 std::vector<PatternMatch> unify(const TemplatePattern& pattern, const FusionGroup& group, const Program& program, std::string& why_not) {
   std::vector<PatternMatch> matches;
   why_not.clear();
+  if (pattern.is_list) {
+    if (std::optional<PatternMatch> match = match_list(group, program, why_not)) matches.push_back(std::move(*match));
+    return matches;
+  }
+  if (why_not = needs_list(program); !why_not.empty()) return matches;
   if (pattern.is_row) {
     if (std::optional<PatternMatch> match = match_row(group, program, why_not)) matches.push_back(std::move(*match));
     return matches;

@@ -31,6 +31,7 @@ struct TensorShape {
   std::vector<std::int64_t> strides;  ///< elements
   std::int64_t num_in_list = 1;       ///< tensors of a list tensor; each has these extents
   std::int64_t num_elements() const;  ///< of one tensor, product of extents
+  std::int64_t span() const;          ///< of one tensor, from its first element to its last; a list's tensors lie so far apart
 };
 /// Errors: dims missing, negative extents, more than 2^62 elements.
 Result<TensorShape> resolve_shape(const Tensor& tensor, const Problem& problem);

@@ -151,6 +151,23 @@ Result<IntExpr> as_int_expr(const ExprRef& expr) {
   return IntExpr::make(*op, std::move(operands));
 }
 
+std::vector<IntExpr> subscripted_shape(const Tensor& tensor) {
+  std::vector<IntExpr> shape = tensor.shape;
+  if (!tensor.list_dim.empty()) shape.insert(shape.begin(), IntExpr::variable(tensor.list_dim));
+  return shape;
+}
+
+std::vector<IntExpr> subscripted_strides(const Tensor& tensor) {
+  std::vector<IntExpr> strides = tensor.strides;
+  if (tensor.list_dim.empty()) return strides;
+  IntExpr span(1);
+  for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+    span = strides == row_major_strides(tensor.shape) ? span * tensor.shape[axis] : span + (tensor.shape[axis] - 1) * tensor.strides[axis];
+  }
+  strides.insert(strides.begin(), span);
+  return strides;
+}
+
 std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& shape) {
   std::vector<IntExpr> strides(shape.size(), IntExpr(1));
   for (std::size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];

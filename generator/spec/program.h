@@ -196,4 +196,9 @@ Result<IntExpr> as_int_expr(const ExprRef& expr);
 /// Strides in elements of a contiguous tensor, the last axis fastest.
 std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& shape);
 
+/// Extents of the axes that subscripts name: of a list of tensors the position in the list comes first.
+std::vector<IntExpr> subscripted_shape(const Tensor& tensor);
+/// Strides of these axes where the tensors of a list lie one behind the other, elements. (Kernels read the pointer of each from a table.)
+std::vector<IntExpr> subscripted_strides(const Tensor& tensor);
+
 }  // namespace kw::generator

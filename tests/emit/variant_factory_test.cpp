@@ -52,10 +52,11 @@ TEST_CASE("types that a template does not serve are refused with the rule and th
   REQUIRE(factories.size() == 2);
   CHECK(factories[0].info().name == "gemm_simt");
   CHECK(factories[1].info().name == "row_sm80");
-  REQUIRE(refusals.size() == 3);
+  REQUIRE(refusals.size() == 4);
   CHECK_THAT(refusals[0], contains_text("gemm_sm80_mma: A is f64"));
   CHECK(refusals[1] == "gemm_sm90_tma_wgmma: needs sm_90a, the target is sm_80");
   CHECK(refusals[2] == "gemm_sm90_tma_wgmma_pair: the template takes two contractions with one operand in common");
+  CHECK(refusals[3] == "list_sm80: reads and writes no list of tensors, and no extent depends on data");
 }
 
 TEST_CASE("operands of two 16-bit types are refused by the tensor-core template") {

@@ -81,7 +81,7 @@ NvrtcResult compile(const std::string& source, const std::string& arch) {
 }
 
 std::string template_path(const std::string& name) {
-  return std::string(KW_SOURCE_DIR "/templates/") + (name.starts_with("row_") ? "rows/" : "gemm/") + name + ".cuh";
+  return std::string(KW_SOURCE_DIR "/templates/") + (name.starts_with("gemm_") ? "gemm/" : "rows/") + name + ".cuh";
 }
 
 std::string template_text(const std::string& name, const std::vector<std::string>& settings) {

@@ -97,6 +97,14 @@ TEST_CASE("row_sm80 compiles without spills: short and long rows, clusters, stre
   check_no_spills("row_sm80", {"PHASES=3", "REDUCTIONS=2", "Accumulator=double"}, "sm_90");
 }
 
+TEST_CASE("list_sm80 compiles without spills: few and many elements a thread, many CTAs, no reduction, doubles", "[templates]") {
+  check_no_spills("list_sm80", {}, "sm_80");
+  check_no_spills("list_sm80", {"THREADS=512", "VEC=8", "ITEMS=8", "CTAS_PER_SM=1"}, "sm_80");
+  check_no_spills("list_sm80", {"THREADS=128", "VEC=1", "ITEMS=1", "CTAS_PER_SM=12"}, "sm_80");
+  check_no_spills("list_sm80", {"PHASES=0", "HAS_HINTS=true"}, "sm_80");
+  check_no_spills("list_sm80", {"REDUCTIONS=2", "Accumulator=double", "CTAS_PER_SM=2"}, "sm_90");
+}
+
 TEST_CASE("gemm_simt compiles without spills for each type it computes in", "[templates]") {
   check_no_spills("gemm_simt", {"ElementA=double", "ElementB=double", "Accumulator=double"}, "sm_80");
   check_no_spills("gemm_simt", {"ElementA=signed char", "ElementB=signed char", "Accumulator=int"}, "sm_80");
@@ -116,9 +124,9 @@ TEST_CASE("nvcc takes the templates without a warning, where there is an nvcc", 
     WARN("no nvcc here: not checked");
     return;
   }
-  for (const auto& [name, arch] :
-       {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"), std::pair("gemm_sm90_tma_wgmma", "sm_90a"),
-        std::pair("gemm_sm90_tma_wgmma_pair", "sm_90a"), std::pair("row_sm80", "sm_80"), std::pair("row_sm80", "sm_90")}) {
+  for (const auto& [name, arch] : {std::pair("gemm_simt", "sm_80"), std::pair("gemm_sm80_mma", "sm_80"),
+                                   std::pair("gemm_sm90_tma_wgmma", "sm_90a"), std::pair("gemm_sm90_tma_wgmma_pair", "sm_90a"),
+                                   std::pair("row_sm80", "sm_80"), std::pair("row_sm80", "sm_90"), std::pair("list_sm80", "sm_80")}) {
     const std::string command = nvcc + " -std=c++20 -arch=" + arch +
                                 " -cubin -x cu -Xcompiler=-Wall,-Wextra -Werror all-warnings -I" KW_SOURCE_DIR
                                 "/templates -o " KW_BINARY_DIR "/" +

@@ -36,6 +36,7 @@ class OutputComparison {
   std::vector<std::size_t> order_;  ///< samples by offset
   std::size_t next_ = 0;            ///< in order_
   std::vector<bool> is_covered_;    ///< only for tensors with gaps
+  bool may_keep_poison_ = false;    ///< an element is not decided: it may not be written at all
   bool may_hold_nan_ = false;       ///< a reference is NaN: poison cannot be told from a result
   std::size_t num_wrong_ = 0, first_wrong_sample_ = 0;
   std::int64_t unstable_element_ = -1, unwritten_element_ = -1, stray_element_ = -1;

@@ -40,10 +40,13 @@ CudaResult<TimedKernel> make_timed_kernel(DeviceTasks& tasks, const KernelJob& j
   TimedKernel kernel;
   KW_CUDA_TRY(kernel.module, tasks.modules.get(job.cubin));
   KW_CUDA_TRY(kernel.written, make_written_buffers(device, job, tensors, AlignMode::kAllocator));
+  KW_CUDA_TRY_VOID(make_tables(device, tensors, tasks.measure_inputs, kernel.written));
   for (std::size_t set = 0; set < tasks.measure_inputs.num_sets(); ++set) {
     LaunchPointers pointers = pointers_of(device.driver, kernel.written, tasks.measure_inputs, set, tensors);
     if (outputs_of != nullptr) {
-      for (const auto& [name, buffer] : outputs_of->outputs) pointers.tensors[name] = buffer.data();
+      for (const TensorStorage& tensor : tensors) {
+        if (!tensor.is_read() && !tensor.is_list) pointers.tensors[tensor.name] = outputs_of->outputs.at(tensor.name).data();
+      }
     }
     KW_DEVICE_TRY(auto launches, evaluate_launches(job, pointers));
     kernel.sets.push_back(std::move(launches));

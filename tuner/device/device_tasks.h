@@ -58,9 +58,13 @@ struct DeviceTasks {
 /// Buffers that a kernel writes: outputs (poisoned on request) and workspaces.
 struct WrittenBuffers {
   std::map<std::string, GuardedBuffer> outputs, workspaces;
+  std::map<std::pair<std::size_t, std::string>, GuardedBuffer> tables;  ///< of pointers, by input set and list of tensors
 };
 CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const KernelJob& job, const std::vector<TensorStorage>& tensors,
                                                 AlignMode mode);
+/// Makes the tables of pointers of every list of tensors, for each set of inputs.
+CudaResult<void> make_tables(DeviceContext& device, const std::vector<TensorStorage>& tensors, const ProblemInputs& inputs,
+                             WrittenBuffers& written);
 /// The first damaged guard of any buffer, in words; empty when all are whole.
 CudaResult<std::string> first_damage(const WrittenBuffers& written, const ProblemInputs* inputs, const std::vector<TensorStorage>& tensors);
 LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& written, const ProblemInputs& inputs, std::size_t set,

@@ -126,6 +126,25 @@ CudaResult<WrittenBuffers> make_written_buffers(DeviceContext& device, const Ker
   return written;
 }
 
+CudaResult<void> make_tables(DeviceContext& device, const std::vector<TensorStorage>& tensors, const ProblemInputs& inputs,
+                             WrittenBuffers& written) {
+  for (const TensorStorage& tensor : tensors) {
+    for (std::size_t set = 0; tensor.is_list && set < std::max<std::size_t>(inputs.num_sets(), 1); ++set) {
+      const GuardedBuffer& elements = tensor.is_read() ? inputs.buffer(set, tensor.name) : written.outputs.at(tensor.name);
+      const std::vector<std::uint64_t> table = list_pointers(tensor, elements.data());
+      const std::size_t num_bytes = table.size() * sizeof table[0];
+      KW_CUDA_TRY(GuardedBuffer buffer,
+                  GuardedBuffer::allocate(device.driver, device.stream, num_bytes, kAllocationAlignBytes, kOutputGuardByte));
+      if (num_bytes > 0) {
+        KW_CUDA(device.driver, "cuMemcpyHtoDAsync", device.driver.copy_to_device(buffer.data(), table.data(), num_bytes, device.stream));
+        KW_CUDA(device.driver, "cuStreamSynchronize", device.driver.stream_synchronize(device.stream));
+      }
+      written.tables.emplace(std::pair(set, tensor.name), std::move(buffer));
+    }
+  }
+  return {};
+}
+
 const GuardedBuffer& output_buffer(const WrittenBuffers& written, const ProblemInputs& inputs, const TensorStorage& tensor) {
   return tensor.is_read() ? inputs.buffer(0, tensor.name) : written.outputs.at(tensor.name);
 }
@@ -161,7 +180,9 @@ LaunchPointers pointers_of(const DriverApi& driver, const WrittenBuffers& writte
   LaunchPointers pointers;
   pointers.encode_tensor_map = tensor_map_encoder(driver);
   for (const TensorStorage& tensor : tensors) {
-    pointers.tensors[tensor.name] = tensor.is_read() ? inputs.buffer(set, tensor.name).data() : written.outputs.at(tensor.name).data();
+    pointers.tensors[tensor.name] = tensor.is_list     ? written.tables.at({set, tensor.name}).data()
+                                    : tensor.is_read() ? inputs.buffer(set, tensor.name).data()
+                                                       : written.outputs.at(tensor.name).data();
   }
   for (const auto& [name, buffer] : written.workspaces) pointers.workspaces[name] = buffer.num_bytes() == 0 ? 0 : buffer.data();
   return pointers;
@@ -195,7 +216,8 @@ CudaResult<VerifyOutcome> verify_on_device(DeviceTasks& tasks, const KernelJob& 
   DeviceContext& device = tasks.device;
   KW_DEVICE_TRY(const std::vector<TensorStorage> tensors, tensor_storages(job.plan, job.problem));
   KW_CUDA_TRY_VOID(tasks.verify_inputs.prepare(tensors, fills, 1));
-  KW_CUDA_TRY(const WrittenBuffers written, make_written_buffers(device, job, tensors, AlignMode::kExact));
+  KW_CUDA_TRY(WrittenBuffers written, make_written_buffers(device, job, tensors, AlignMode::kExact));
+  KW_CUDA_TRY_VOID(make_tables(device, tensors, tasks.verify_inputs, written));
   KW_DEVICE_TRY(const std::vector<EvaluatedLaunch> launches,
                 evaluate_launches(job, pointers_of(device.driver, written, tasks.verify_inputs, 0, tensors)));
   KW_CUDA_TRY(const std::shared_ptr<LoadedModule> module, tasks.modules.get(job.cubin));

@@ -47,6 +47,7 @@ Result<std::vector<TensorStorage>> tensor_storages(const LaunchPlan& plan, const
     storage.name = tensor.name;
     storage.dtype = tensor.dtype;
     storage.role = tensor.role;
+    storage.is_list = tensor.is_list;
     KW_TRY(storage.extents, evaluate_all(tensor.name, "extent", tensor.shape, bindings));
     KW_TRY(storage.strides, evaluate_all(tensor.name, "stride", tensor.strides, bindings));
     if (storage.extents.size() != storage.strides.size())
@@ -70,6 +71,13 @@ Result<std::vector<TensorStorage>> tensor_storages(const LaunchPlan& plan, const
     storages.push_back(std::move(storage));
   }
   return storages;
+}
+
+std::vector<std::uint64_t> list_pointers(const TensorStorage& tensor, std::uint64_t base) {
+  std::vector<std::uint64_t> pointers;
+  for (std::int64_t position = 0; position < tensor.extents.front(); ++position)
+    pointers.push_back(base + static_cast<std::uint64_t>(position * tensor.strides.front() * size_bytes(tensor.dtype)));
+  return pointers;
 }
 
 std::vector<bool> covered_elements(const TensorStorage& tensor) {

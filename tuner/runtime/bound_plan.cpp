@@ -88,8 +88,11 @@ Result<BoundPlan> bind_plan(const KernelJob& job) {
     return fail(Stage::kCommandLine, Code::kBadInput, fmt::format("{}: {}", job.label, broken));
   BoundPlan bound;
   KW_TRY(const std::vector<TensorStorage> storages, tensor_storages(job.plan, job.problem));
-  for (const TensorStorage& storage : storages)
-    bound.tensors.push_back({storage.name, static_cast<std::uint64_t>(storage.align_bytes), storage.num_elements > 0});
+  for (const TensorStorage& storage : storages) {
+    // Of a list the caller gives a table of pointers; its kernels look at each of them.
+    const auto align_bytes = storage.is_list ? sizeof(std::uint64_t) : static_cast<std::uint64_t>(storage.align_bytes);
+    bound.tensors.push_back({storage.name, align_bytes, storage.num_elements > 0});
+  }
   bound.scalars = job.plan.scalars;
   KW_TRY(const auto workspaces, lay_out_workspaces(job, bound));
   KW_TRY(std::vector<EvaluatedLaunch> launches, evaluate_unbound_launches(job));

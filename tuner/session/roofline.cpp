@@ -31,6 +31,11 @@ std::set<std::string> summed_tensors(const generator::Program& program) {
   return names;
 }
 
+bool has_extents_of_data(const generator::Program& program) {
+  return std::any_of(program.indices.begin(), program.indices.end(),
+                     [](const generator::Index& index) { return index.below != nullptr || !index.ragged_offsets.empty(); });
+}
+
 /// The fastest path that the operands' types allow: the bound must lie below every kernel, so an operand that is worked out does not count.
 double peak_flops_per_clock_sm(const generator::Program& program, const DeviceLimits& device) {
   int widest_bytes = 1;
@@ -58,6 +63,8 @@ Roofline roofline_of(const generator::Program& program, const generator::WorkCou
   if (flops_per_us > 0) roofline.math_bound_us = work.contraction_flops / flops_per_us;
   if (device.dram_gb_per_s > 0) roofline.memory_bound_us = work.min_bytes / (device.dram_gb_per_s * 1e3);
   roofline.bound_us = std::max(roofline.math_bound_us, roofline.memory_bound_us);
+  // How much of a list there is, the data say: nothing is too fast for it.
+  if (has_extents_of_data(program)) return roofline;
   roofline.floor_us = std::max(roofline.math_bound_us, is_warm_l2 ? 0.0 : kFloorTrafficShare * roofline.memory_bound_us);
   return roofline;
 }

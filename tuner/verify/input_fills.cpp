@@ -107,7 +107,7 @@ class UseFinder {
 
 std::int64_t num_elements_of(const Tensor& tensor, const Problem& problem) {
   const auto shape = generator::resolve_shape(tensor, problem);
-  return shape ? shape->num_elements() : 0;
+  return shape ? shape->num_elements() * shape->num_in_list : 0;
 }
 
 InputFill fill_of(const Tensor& tensor, const Problem& problem, const IndexUse& use, std::uint64_t seed) {

@@ -170,12 +170,6 @@ InputFill other_fill(const InputFill& fill) {
   return result;
 }
 
-InputFill list_fill(const InputFill& fill, std::int64_t position) {
-  InputFill result = fill;
-  result.seed = mix_bits(fill.seed + static_cast<std::uint64_t>(position) * kCounterStep);
-  return position == 0 ? fill : result;
-}
-
 std::string fill_kernel_name(DType dtype) {
   return "fill_input_" + std::string(dtype == DType::kTF32 ? to_text(DType::kF32) : to_text(dtype));
 }
@@ -189,7 +183,8 @@ Result<RandomInputSource> RandomInputSource::create(const generator::Program& pr
     const auto fill = std::find_if(fills.begin(), fills.end(), [&](const InputFill& f) { return f.tensor == tensor.name; });
     if (fill == fills.end()) return fail(Stage::kVerify, Code::kInternal, fmt::format("tensor {}: no fill describes it", tensor.name));
     KW_TRY(generator::TensorShape shape, generator::resolve_shape(tensor, problem));
-    source.entries_.emplace(tensor.name, Entry{*fill, std::move(shape), !tensor.list_dim.empty()});
+    if (!tensor.list_dim.empty()) shape.strides.insert(shape.strides.begin(), shape.span());
+    source.entries_.emplace(tensor.name, Entry{*fill, std::move(shape.strides)});
   }
   for (const generator::Scalar& scalar : program.scalars) {
     if (scalar.value == nullptr && !scalars.contains(scalar.name))
@@ -213,20 +208,9 @@ double RandomInputSource::element(const generator::Tensor& tensor, std::span<con
 void RandomInputSource::row(const generator::Tensor& tensor, std::span<const std::int64_t> coordinates, int axis,
                             std::span<double> out) const {
   const Entry& entry = entry_of(tensor);
-  const size_t skipped = entry.is_list ? 1 : 0;
-  if (entry.is_list && axis == 0) {
-    std::vector<std::int64_t> moving(coordinates.begin(), coordinates.end());
-    for (double& value : out) {
-      std::int64_t offset = 0;
-      for (size_t a = 0; a < entry.shape.strides.size(); ++a) offset += moving[a + 1] * entry.shape.strides[a];
-      value = input_element(list_fill(entry.fill, moving[0]++), offset);
-    }
-    return;
-  }
   std::int64_t offset = 0;
-  for (size_t a = 0; a < entry.shape.strides.size(); ++a) offset += coordinates[a + skipped] * entry.shape.strides[a];
-  const std::int64_t stride = entry.shape.strides.empty() ? 0 : entry.shape.strides[static_cast<size_t>(axis) - skipped];
-  input_row(entry.is_list ? list_fill(entry.fill, coordinates[0]) : entry.fill, offset, stride, out);
+  for (size_t a = 0; a < entry.strides.size(); ++a) offset += coordinates[a] * entry.strides[a];
+  input_row(entry.fill, offset, entry.strides.empty() ? 0 : entry.strides[static_cast<size_t>(axis)], out);
 }
 
 double RandomInputSource::scalar(const generator::Scalar& scalar) const { return scalars_.at(scalar.name); }

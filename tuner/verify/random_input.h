@@ -37,9 +37,6 @@ void encode_input(const InputFill& fill, std::int64_t begin, std::int64_t end, s
 /// Other numbers of the same kind, those of no other fill of a run.
 InputFill other_fill(const InputFill& fill);
 
-/// Seed of tensor `position` of a list tensor.
-InputFill list_fill(const InputFill& fill, std::int64_t position);
-
 /// The kernel of fill_inputs.cuh for this dtype: "fill_input_f16". Its arguments: pointer, number of elements (int64), kind (int32),
 /// low, high (double), seed (uint64), num_elements of the fill (int64).
 std::string fill_kernel_name(DType dtype);
@@ -58,8 +55,7 @@ class RandomInputSource : public generator::InputSource {
  private:
   struct Entry {
     InputFill fill;
-    generator::TensorShape shape;
-    bool is_list = false;
+    std::vector<std::int64_t> strides;  ///< elements; of a list of tensors the distance between two comes first
   };
   const Entry& entry_of(const generator::Tensor& tensor) const;
 

@@ -212,7 +212,7 @@ Result<std::vector<OutputSamples>> reference_samples(const generator::Program& p
       for (size_t i = 0; i < values.size(); ++i) {
         samples.values.push_back(values[i].value);
         samples.bounds.push_back(values[i].bound);
-        std::int64_t offset = 0;
+        std::int64_t offset = skipped == 1 ? samples.coordinates[i * extents.size()] * shape.span() : 0;
         for (size_t axis = 0; axis < shape.strides.size(); ++axis)
           offset += samples.coordinates[i * extents.size() + axis + skipped] * shape.strides[axis];
         samples.offsets.push_back(offset);

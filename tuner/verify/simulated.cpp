@@ -24,6 +24,7 @@ using Addresses = std::map<std::string, std::uint64_t>;
 /// The buffers of one run of the plan in a fresh simulated memory.
 struct Buffers {
   Addresses tensors, workspaces;
+  Addresses arguments;  ///< what kernels are given: of a list the table of its pointers
 };
 
 /// The bytes of an input; nothing for an output.
@@ -51,6 +52,15 @@ Result<Buffers> make_buffers(simulate::Simulation& simulation, const KernelJob& 
                                                               .role = role,
                                                               .align_bytes = static_cast<std::uint64_t>(tensor.align_bytes),
                                                               .initial = bytes}));
+    buffers.arguments[tensor.name] = buffers.tensors[tensor.name];
+    if (!tensor.is_list) continue;
+    const std::vector<std::uint64_t> table = list_pointers(tensor, buffers.tensors[tensor.name]);
+    const auto table_bytes = std::as_bytes(std::span(table));
+    KW_TRY(buffers.arguments[tensor.name], simulation.allocate({.name = tensor.name + " (table)",
+                                                                .num_bytes = table_bytes.size(),
+                                                                .role = simulate::AllocationRole::kInput,
+                                                                .align_bytes = sizeof(std::uint64_t),
+                                                                .initial = table_bytes}));
   }
   KW_TRY(const auto sizes, workspace_bytes(job));
   for (const PlanWorkspace& workspace : job.plan.workspaces) {
@@ -235,7 +245,7 @@ Result<SimulatedOutcome> verify_simulated(const KernelJob& job, const simulate::
     KW_TRY(const Buffers buffers, make_buffers(simulations[time], job, tensors, inputs));
     LaunchPointers pointers;
     pointers.encode_tensor_map = encode_simulated;
-    for (const auto& [name, address] : buffers.tensors) pointers.tensors[name] = address;
+    for (const auto& [name, address] : buffers.arguments) pointers.tensors[name] = address;
     for (const auto& [name, address] : buffers.workspaces) pointers.workspaces[name] = address;
     KW_TRY(const std::vector<EvaluatedLaunch> launches, evaluate_launches(job, pointers));
     if (time == 1 && runs_others_first(options)) {

@@ -21,6 +21,15 @@ std::int64_t TensorShape::num_elements() const {
   return product;
 }
 
+std::int64_t TensorShape::span() const {
+  std::int64_t span = 1;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] == 0) return 0;
+    span += (extents[axis] - 1) * strides[axis];
+  }
+  return span;
+}
+
 Result<TensorShape> resolve_shape(const Tensor& tensor, const Problem& problem) {
   TensorShape shape;
   double num_elements = 1;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 #include "tuner/device/compare_output.h"
@@ -49,6 +50,40 @@ TEST_CASE("NaN and infinity must be exactly where the reference has them") {
   CHECK_FALSE(verdict_of(-kInfinity, kInfinity, 0).empty());
   CHECK_FALSE(verdict_of(65504, kInfinity, 1).empty());
   CHECK_FALSE(verdict_of(kInfinity, 100, 1).empty());
+}
+
+TEST_CASE("an element that nothing writes may keep the poison, one that is written may not") {
+  const TensorStorage tensor = tensor_of(kw::DType::kF32, 2);
+  OutputSamples samples{.tensor = "out",
+                        .dtype = kw::DType::kF32,
+                        .offsets = {0, 1},
+                        .coordinates = {0, 1},
+                        .rank = 1,
+                        .values = {1, 0},
+                        .bounds = {0, kInfinity}};
+  std::byte bytes[8];
+  std::memset(bytes, kPoisonByte, sizeof bytes);
+  OutputComparison unwritten(tensor, samples);
+  unwritten.add(0, bytes, bytes);
+  CHECK_THAT(unwritten.verdict(), contains_text("1 of 2 samples"));
+  kw::store_element(kw::DType::kF32, 1, bytes);
+  OutputComparison right(tensor, samples);
+  right.add(0, bytes, bytes);
+  CHECK(right.verdict().empty());
+}
+
+TEST_CASE("a list's tensors lie one behind the other, and kernels are given the table of their pointers") {
+  kw::LaunchPlan plan;
+  plan.dims = {"L", "N"};
+  const kw::IntExpr l = kw::IntExpr::variable("L"), n = kw::IntExpr::variable("N");
+  plan.tensors.push_back({"p", kw::DType::kF16, kw::TensorRole::kInOut, {l, n}, {n, kw::IntExpr(1)}, 16, true});
+  const auto storages = tensor_storages(plan, {.dims = {{"L", 3}, {"N", 5}}, .strides = {}, .align_bytes = {}});
+  REQUIRE(storages);
+  CHECK(storages->front().num_elements == 15);
+  CHECK(list_pointers(storages->front(), 1000) == std::vector<std::uint64_t>{1000, 1010, 1020});
+  const auto again = kw::launch_plan_from_json(kw::to_json(plan));
+  REQUIRE(again);
+  CHECK(again->tensors.front().is_list);
 }
 
 TEST_CASE("a value that overflows the output's type is an infinity there") {

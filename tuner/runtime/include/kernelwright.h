@@ -62,7 +62,9 @@ typedef struct kw_value {
 } kw_value;
 
 typedef struct kw_arguments {
-  void* const* tensors; /* device addresses in the order of the spec; null only for a tensor without elements */
+  /* Device addresses in the order of the spec; null only for a tensor without elements. Of a list of tensors (list = "L") the address of a
+   * table of L device addresses, itself in device memory: it is read when the kernel runs. */
+  void* const* tensors;
   size_t num_tensors;
   const double* scalars; /* in the order of the spec; rounded to their declared types */
   size_t num_scalars;
