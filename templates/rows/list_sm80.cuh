@@ -196,7 +196,6 @@ COMPUTES("out[m,n] = list[n](m)")
 REQUIRES_ARCH("sm_80")
 extern "C" __global__ void __launch_bounds__(Config::THREADS, Config::CTAS_PER_SM)
     list_sm80(ListProblem problem, RowArgs row, Accumulator* parts, unsigned* arrivals) {
-  __shared__ Exchange exchange;
   Accumulator partial[Config::REDUCTIONS];
   row_identity<0>(partial);
   Walk walk = {};
@@ -213,6 +212,7 @@ extern "C" __global__ void __launch_bounds__(Config::THREADS, Config::CTAS_PER_S
     }
   }
   if constexpr (Config::PHASES > 0) {
+    __shared__ Exchange exchange;
     finish(row, parts, arrivals, exchange, partial);
   }
 }

@@ -286,13 +286,21 @@ class Printer {
   /// `body` inside a loop over each reduced index.
   Result<std::string> loops(const ExprNode& node, const std::string& body) const {
     std::string text;
-    for (const std::string& name : node.indices) {
+    std::vector<std::string> order = node.indices;  // a bound may depend on the other indices
+    std::stable_partition(order.begin(), order.end(), [this](const std::string& name) {
+      const Index* index = program_.find_index(name);
+      return index == nullptr || !index->below;
+    });
+    for (const std::string& name : order) {
       const Index* index = program_.find_index(name);
       if (index == nullptr) return refuse("index " + name);
       // The index may be a parameter's name too: it is declared inside the loop, where it hides that.
       const std::string counter = fmt::format("next_{}", name);
       text += fmt::format("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) {{ [[maybe_unused]] const std::int64_t {2} = {0}; ",
                           safe_name(counter), cpp_text(index->extent), safe_name(name));
+      if (!index->below) continue;
+      KW_TRY(const std::string bound, expression_text_as(program_, index->below, ValueKind::kInt));
+      text += fmt::format("if ({} >= {}) break; ", safe_name(name), bound);
     }
     return text + body + std::string(node.indices.size(), '}');
   }

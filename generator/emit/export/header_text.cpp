@@ -13,6 +13,9 @@ std::string shape_comment(const PlanTensor& tensor) {
   std::vector<std::string> shape, strides;
   for (const IntExpr& extent : tensor.shape) shape.push_back(extent.to_text());
   for (const IntExpr& stride : tensor.strides) strides.push_back(stride.to_text());
+  if (tensor.is_list)
+    return fmt::format("device memory: {} pointers to tensors of at most [{}] {}", shape.front(),
+                       fmt::join(shape.begin() + 1, shape.end(), ", "), to_text(tensor.dtype));
   return fmt::format("[{}] {}, strides ({}), {} B aligned", fmt::join(shape, ", "), to_text(tensor.dtype), fmt::join(strides, ", "),
                      tensor.align_bytes);
 }
@@ -22,8 +25,7 @@ std::string arguments_text(const ExportModel& model) {
   for (const std::string& dim : model.dims) text += fmt::format("  std::int64_t {} = 0;\n", safe_name(dim));
   for (const std::string& stride : model.strides) text += fmt::format("  std::int64_t {} = 0;\n", safe_name(stride));
   for (const PlanTensor& tensor : model.plan->tensors) {
-    text += fmt::format("  {}{}* {} = nullptr;  ///< {}\n", tensor.role == TensorRole::kIn ? "const " : "", header_type(tensor.dtype),
-                        safe_name(tensor.name), shape_comment(tensor));
+    text += fmt::format("  {} {} = nullptr;  ///< {}\n", argument_type(tensor), safe_name(tensor.name), shape_comment(tensor));
   }
   for (const PlanScalar& scalar : model.plan->scalars) {
     text += fmt::format("  {} {} = 0;\n", scalar_type(scalar.dtype), safe_name(scalar.name));

@@ -64,16 +64,9 @@ Status check_kernel(const ExportModel& model, const ExportKernel& kernel) {
 }
 
 Status check_program(const ExportModel& model) {
-  for (const Tensor& tensor : model.program->tensors) {
-    if (!tensor.list_dim.empty()) {
-      return refuse(Code::kNotSupported,
-                    fmt::format("export of {}: tensor {} is a list of tensors: lists are not exported yet", model.op, tensor.name));
-    }
-  }
   for (const Index& index : model.program->indices) {
-    if (index.below || !index.ragged_offsets.empty()) {
-      return refuse(Code::kNotSupported,
-                    fmt::format("export of {}: index {} has a bound that is read from a tensor: not exported yet", model.op, index.name));
+    if (!index.ragged_offsets.empty()) {
+      return refuse(Code::kNotSupported, fmt::format("export of {}: index {} is ragged: not exported yet", model.op, index.name));
     }
   }
   return {};

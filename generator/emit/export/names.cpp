@@ -166,6 +166,10 @@ std::string scalar_type(DType dtype) {
   return type == "void" ? "float" : type;
 }
 
+std::string argument_type(const PlanTensor& tensor) {
+  return fmt::format("{}{}*{}", tensor.role == TensorRole::kIn ? "const " : "", header_type(tensor.dtype), tensor.is_list ? " const*" : "");
+}
+
 std::string storage_type(DType dtype) {
   switch (dtype) {
     case DType::kF16:

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/base/dtype.h"
 #include "generator/base/int_expr.h"
+#include "generator/base/launch_plan.h"
 
 namespace kw::generator {
 
@@ -21,6 +21,8 @@ std::string camel_case(std::string_view snake);
 
 /// Element type in the exported header: "float", "std::int32_t"; "void" for the 16- and 8-bit floats, which C++ has no name for.
 std::string header_type(DType dtype);
+/// Type of a tensor's argument: "const float*", of a list "const float* const*", the table of its pointers.
+std::string argument_type(const PlanTensor& tensor);
 /// Type of a launch-time scalar in the exported header.
 std::string scalar_type(DType dtype);
 /// Type of one stored element in the exported test: "__half", "float".

@@ -77,7 +77,8 @@ std::string check_text(const ExportModel& model) {
         "    if (elements > 1152921504606846976.0) return {2}::kTooLarge;  // 2^60\n"
         "    if (arguments.{3} == nullptr) return {2}::kNullPointer;\n"
         "    if (v.{4} < {5}) return {2}::kMisaligned;\n  }}\n",
-        shape, strides, status, name, safe_name(tensor.name + ".align"), tensor.align_bytes);
+        shape, strides, status, name, safe_name(tensor.name + ".align"),
+        tensor.is_list ? static_cast<int>(sizeof(void*)) : tensor.align_bytes);
   }
   return text + locals_text(used) + body + fmt::format("  return {}::kOk;\n}}\n", status);
 }

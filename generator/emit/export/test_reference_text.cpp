@@ -91,6 +91,37 @@ bool reads_reduced(const Program& program) {
   });
 }
 
+/// The table of a list's pointers when its tensors lie one behind the other.
+std::string table_text(const PlanTensor& tensor) {
+  return fmt::format(
+      "  std::vector<char*> {0}_table(void* first) const {{\n    std::vector<char*> table;\n"
+      "    for (std::int64_t i = 0; i < {1}; ++i) table.push_back(static_cast<char*>(first) + i * {2} * "
+      "static_cast<std::int64_t>(sizeof({3})));\n"
+      "    return table;\n  }}\n",
+      safe_name(tensor.name), cpp_text(tensor.shape.front()), cpp_factor(tensor.strides.front()), storage_type(tensor.dtype));
+}
+
+/// Elements past the bounds of a statement's indices are not compared: they keep what an updated tensor held.
+Result<std::string> bounds_text(const Program& program, const Statement& statement, const PlanTensor& tensor, const std::string& offset) {
+  std::string text;
+  for (const std::string& name : statement.indices) {
+    const Index* index = program.find_index(name);
+    if (index == nullptr || !index->below) continue;
+    KW_TRY(const std::string bound, expression_text_as(program, index->below, ValueKind::kInt));
+    const std::string target = safe_name(tensor.name);
+    if (tensor.role == TensorRole::kOut) {
+      text += fmt::format("      if ({} >= {}) continue;\n", safe_name(name), bound);
+      continue;
+    }
+    text += fmt::format(
+        "      if ({0} >= {1}) {{\n        if (decode({2}_out[{3}]) == decode({2}_data[{3}])) continue;\n"
+        "        std::printf(\"  {2} at position %lld: past its length, and written\\n\", static_cast<long long>(position));\n"
+        "        return false;\n      }}\n",
+        safe_name(name), bound, target, offset);
+  }
+  return text;
+}
+
 /// The place of a statement's value among all of its values.
 Result<std::string> place_text(const Program& program, const Statement& statement) {
   std::string place = "std::int64_t{0}";
@@ -160,6 +191,8 @@ Result<std::string> check_text(const ExportModel& model, std::size_t position) {
   const PlanTensor* tensor = nullptr;
   for (const PlanTensor& entry : model.plan->tensors) tensor = entry.name == statement.target ? &entry : tensor;
   if (tensor == nullptr) return fail(Stage::kEmit, Code::kInternal, "export: output " + statement.target + " is not in the launch plan");
+  KW_TRY(const std::string bounds, bounds_text(program, statement, *tensor, offset_text(*tensor, subscripts)));
+  indices += bounds;
   return fmt::format(fmt::runtime(kCheckBody), fmt::arg("name", fmt::format("check_{}", position)),
                      fmt::arg("count", extents.empty() ? std::string("1") : fmt::format("{}", fmt::join(extents, " * "))),
                      fmt::arg("run", reads_reduced(program) ? 256 : 1), fmt::arg("indices", indices),
@@ -172,6 +205,12 @@ Result<std::string> check_text(const ExportModel& model, std::size_t position) {
 }
 
 }  // namespace
+
+bool is_length(const Program& program, const std::string& tensor) {
+  return std::any_of(program.indices.begin(), program.indices.end(), [&](const Index& index) {
+    return index.below && index.below->kind == ExprNode::Kind::kRead && index.below->name == tensor;
+  });
+}
 
 /// struct Reference: dims, strides, data, and the formula over them.
 Result<std::string> test_reference_text(const ExportModel& model) {
@@ -212,6 +251,16 @@ Result<std::string> test_reference_text(const ExportModel& model) {
     if (!program.statements[i].is_tensor) continue;
     KW_TRY(const std::string check, check_text(model, i));
     text += check;
+  }
+  for (const PlanTensor& tensor : model.plan->tensors) {
+    if (tensor.is_list) text += table_text(tensor);
+    if (!is_length(program, tensor.name)) continue;
+    for (const Index& index : program.indices) {
+      if (!index.below || index.below->name != tensor.name) continue;
+      text += fmt::format("  double {}_limit() const {{ return static_cast<double>({}) + 1; }}\n", safe_name(tensor.name),
+                          cpp_text(index.extent));
+      break;
+    }
   }
   text += "\n" + test_set_strides_text(model);
   for (const PlanTensor& tensor : model.plan->tensors) {

@@ -22,7 +22,10 @@ std::string fill_text(const ExportModel& model, const PlanTensor& tensor) {
   if (tensor.dtype == DType::kBool) low = 0, high = 2;
   if (properties.range_low) low = *properties.range_low;
   if (properties.range_high) high = *properties.range_high;
-  return fmt::format("  fill(r.{}_data, {{{}, {}, {}, {}}}, random);\n", safe_name(tensor.name), double_literal(low), double_literal(high),
+  const std::string highest =
+      is_length(*model.program, tensor.name) ? fmt::format("r.{}_limit()", safe_name(tensor.name)) : double_literal(high);
+  if (is_length(*model.program, tensor.name)) low = 0;
+  return fmt::format("  fill(r.{}_data, {{{}, {}, {}, {}}}, random);\n", safe_name(tensor.name), double_literal(low), highest,
                      is_whole ? "true" : "false", properties.is_sorted ? "true" : "false");
 }
 
@@ -84,14 +87,19 @@ std::string set_up_text(const ExportModel& model) {
   for (const PlanTensor& tensor : model.plan->tensors) {
     const std::string name = safe_name(tensor.name);
     text += fmt::format("  Buffer {0}(static_cast<std::size_t>(r.{0}_elements()) * sizeof({1}));\n", name, storage_type(tensor.dtype));
+    if (!tensor.is_list) continue;
+    text += fmt::format(
+        "  const std::vector<char*> {0}_pointers = r.{0}_table({0}.pointer);\n"
+        "  Buffer {0}_table({0}_pointers.size() * sizeof(char*));\n  {0}_table.upload({0}_pointers);\n",
+        name);
   }
   text += fmt::format("  {}Arguments arguments;\n", model.type_prefix);
   for (const std::vector<std::string>* names : {&model.dims, &model.strides}) {
     for (const std::string& name : *names) text += fmt::format("  arguments.{0} = r.{0};\n", safe_name(name));
   }
   for (const PlanTensor& tensor : model.plan->tensors) {
-    text += fmt::format("  arguments.{0} = static_cast<{1}{2}*>({0}.pointer);\n", safe_name(tensor.name),
-                        tensor.role == TensorRole::kIn ? "const " : "", header_type(tensor.dtype));
+    text += fmt::format("  arguments.{0} = static_cast<{1}>({0}{2}.pointer);\n", safe_name(tensor.name), argument_type(tensor),
+                        tensor.is_list ? "_table" : "");
   }
   for (const PlanScalar& scalar : model.plan->scalars) text += fmt::format("  arguments.{0} = r.{0};\n", safe_name(scalar.name));
   return text;

@@ -8,6 +8,9 @@
 
 namespace kw::generator {
 
+/// Whether the tensor's elements are bounds of an index (`below`).
+bool is_length(const Program& program, const std::string& tensor);
+
 /// struct Reference: dims, strides, data, the formula, and check_<i>() for each statement that writes an output.
 Result<std::string> test_reference_text(const ExportModel& model);
 /// Member function that makes the strides that the caller gives: row-major, with padding.
