@@ -41,26 +41,65 @@ generator::ExportKernel kernel_of(const QueryAnswer& answer) {
   return kernel;
 }
 
-/// The variant that takes over where no tuned kernel is legal: the model's best of those with the fewest rules on the problem (gemm_simt:
-/// any strides and alignments, at most 2^31 - 1 tiles; row_sm80 streamed: rows of any length).
+/// The op with all dims at `extent`.
+Problem problem_of_one_extent(const generator::Program& program, std::int64_t extent) {
+  Problem problem;
+  for (const generator::Dim& dim : program.dims) problem.dims[dim.name] = extent;
+  for (const generator::Tensor& tensor : program.tensors) complete_strides(tensor.name, tensor.shape, tensor.strides, problem);
+  return problem;
+}
+
+constexpr std::int64_t kHardExtent = 65537;  // rows that start at any address, of more elements than a CTA holds
+
+/// Whether a plan takes short, odd and long extents.
+bool takes_hard_problems(const LaunchPlan& plan, const generator::Program& program) {
+  const auto takes = [&](std::int64_t extent) { return first_broken_constraint(plan, problem_of_one_extent(program, extent)).empty(); };
+  return takes(1) && takes(33) && takes(kHardExtent);
+}
+
+struct Fallback {
+  RankedProblem space;
+  const RankedVariant* variant = nullptr;  ///< of the space; null: it has none for all extents
+  bool takes_all = false;
+};
+
+/// The model's best of the variants that take hard problems, else of those with the fewest rules on the problem.
+Result<Fallback> freest_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
+  KW_TRY(RankedProblem space, rank_problem(spec, services, problem));
+  Fallback found;
+  found.space = std::move(space);
+  std::map<std::size_t, int> num_tried;  // of each template: enough to meet every kind of config that it has
+  std::size_t num_rules = 0;
+  for (const RankedVariant& ranked : found.space.ranked) {
+    if (found.space.factories[ranked.factory].is_for_one_extent(ranked.ranked.config)) continue;
+    if (++num_tried[ranked.factory] > kMaxFallbackConfigs) continue;
+    KW_TRY(const LaunchPlan plan, found.space.factories[ranked.factory].plan(ranked.ranked.config));
+    const bool takes_all = takes_hard_problems(plan, *spec.program);
+    if (found.variant != nullptr &&
+        (takes_all ? found.takes_all && plan.constraints.size() >= num_rules : found.takes_all || plan.constraints.size() >= num_rules))
+      continue;
+    found.variant = &ranked;
+    found.takes_all = takes_all;
+    num_rules = plan.constraints.size();
+  }
+  return found;
+}
+
+/// The variant that takes over where no tuned kernel is legal (gemm_simt: any strides and alignments, at most 2^31 - 1 tiles; row_sm80
+/// streamed: rows of any length). Where none of the best for `problem` takes every shape, one that is chosen for a hard one.
 Result<generator::ExportKernel> fallback_of(const LoadedSpec& spec, const Problem& problem, Services& services) {
   // What [tune] pins is for the tuned kernels: it may leave no variant that takes every shape.
   auto unpinned = std::make_shared<generator::Program>(*spec.program);
   unpinned->tune.values.clear();
   LoadedSpec free_spec = spec;
   free_spec.program = std::move(unpinned);
-  KW_TRY(const RankedProblem space, rank_problem(free_spec, services, problem));
-  std::map<std::size_t, int> num_tried;  // of each template: enough to meet every kind of config that it has
-  const RankedVariant* freest = nullptr;
-  std::size_t num_rules = 0;
-  for (const RankedVariant& ranked : space.ranked) {
-    if (space.factories[ranked.factory].is_for_one_extent(ranked.ranked.config)) continue;
-    if (++num_tried[ranked.factory] > kMaxFallbackConfigs) continue;
-    KW_TRY(const LaunchPlan plan, space.factories[ranked.factory].plan(ranked.ranked.config));
-    if (freest != nullptr && plan.constraints.size() >= num_rules) continue;
-    freest = &ranked;
-    num_rules = plan.constraints.size();
+  KW_TRY(Fallback found, freest_of(free_spec, problem, services));
+  if (!found.takes_all) {
+    Result<Fallback> other = freest_of(free_spec, problem_of_one_extent(*spec.program, kHardExtent), services);
+    if (other && other->takes_all) found = std::move(*other);
   }
+  const RankedProblem& space = found.space;
+  const RankedVariant* freest = found.variant;
   if (freest == nullptr)
     return fail(Stage::kSpace, Code::kNotSupported,
                 fmt::format("{} at {}: no variant is legal that could serve as the fall-back", spec.program->name, problem.to_text()));
