@@ -107,7 +107,7 @@ class Expansion {
   Result<ExprRef> extreme_integer(const ExprRef& value) const {
     if (program_.accumulate != DType::kF32 && program_.accumulate != DType::kF64)
       return fail(Stage::kPlan, Code::kNotSupported,
-                  fmt::format("not made yet: {} of integers with sums of less than 32 bits in a kernel of rows", to_text(node_.reduce_op)),
+                  fmt::format("not made yet: {} of integers in a kernel of rows, but with accumulate f32 or f64", to_text(node_.reduce_op)),
                   node_.where);
     const auto integer = [](Function function, const ExprRef& a, double b) {
       return make_call(function, {a, make_number(b, DType::kI64)}, DType::kI64);
@@ -116,7 +116,7 @@ class Expansion {
     int num_digits = 1;
     for (double reach = kExactReal; reach < limit && num_digits < 3; reach *= kDigit) ++num_digits;
     const double worst = node_.reduce_op == ReduceOp::kMax ? -kInf : kInf;
-    ExprRef result, is_open;
+    ExprRef result, is_open, top;
     for (int digit = num_digits; digit-- > 0;) {
       ExprRef part = value;
       for (int i = 0; i < digit; ++i) part = integer(Function::kFloorDiv, part, kDigit);
@@ -124,19 +124,26 @@ class Expansion {
       const ExprRef as_real = make_cast(part, program_.accumulate);
       const ExprRef candidate = is_open ? make_call(Function::kWhere, {is_open, as_real, real(worst)}, program_.accumulate) : as_real;
       const ExprRef found = reduce(node_.reduce_op, candidate, program_.accumulate);
+      if (!top) top = found;
       const ExprRef has_it = boolean(Function::kEq, {as_real, found});
       is_open = is_open ? boolean(Function::kAnd, {is_open, has_it}) : has_it;
       const ExprRef whole = make_cast(found, DType::kI64);
       result = result ? make_call(Function::kAdd, {integer(Function::kMul, result, kDigit), whole}, DType::kI64) : whole;
     }
+    // Of no elements at all the first digit is an infinity: so is the result, as far as integers go.
+    const ExprRef nothing = boolean(Function::kEq, {top, real(worst)});
+    if (num_digits > 1) result = make_call(Function::kWhere, {nothing, make_cast(top, DType::kI64), result}, DType::kI64);
     return type_ == DType::kI64 ? result : make_cast(result, type_);
   }
 
   /// No value of the integer expression is larger in magnitude.
   double largest_magnitude(const ExprRef& expr) const {
     if (expr->kind == ExprNode::Kind::kNumber) return std::abs(expr->number);
-    if (expr->kind == ExprNode::Kind::kRead || expr->kind == ExprNode::Kind::kCast)
-      return expr->dtype == DType::kBool ? 1 : expr->dtype == DType::kI8 ? 128 : expr->dtype == DType::kI32 ? 0x1p31 : 0x1p63;
+    if (expr->kind == ExprNode::Kind::kRead || expr->kind == ExprNode::Kind::kCast) {
+      const Tensor* tensor = expr->kind == ExprNode::Kind::kRead ? program_.find_tensor(expr->name) : nullptr;
+      const DType dtype = tensor != nullptr ? tensor->dtype : expr->dtype;
+      return dtype == DType::kBool ? 1 : dtype == DType::kI8 ? 128 : dtype == DType::kI32 ? 0x1p31 : 0x1p63;
+    }
     if (expr->kind != ExprNode::Kind::kCall) return 0x1p63;
     const auto of = [&](std::size_t i) { return largest_magnitude(expr->operands[i]); };
     switch (expr->function) {

@@ -142,4 +142,29 @@ std::vector<Factor> product_factors(const ExprRef& expr) {
   return factors;
 }
 
+void drop_unused_indices(Program& step) {
+  std::set<std::string> used;
+  const auto note = [&](const ExprRef& expr) {
+    visit_nodes(expr, [&](const ExprRef& node) {
+      if (node->kind == ExprNode::Kind::kIndex) used.insert(node->name);
+      used.insert(node->indices.begin(), node->indices.end());
+      return true;
+    });
+  };
+  for (const Statement& statement : step.statements) {
+    used.insert(statement.indices.begin(), statement.indices.end());
+    note(statement.value);
+    for (const ExprRef& subscript : statement.subscripts) note(subscript);
+  }
+  for (std::size_t before = 0; before != used.size();) {
+    before = used.size();
+    for (const Index& index : step.indices) {
+      if (used.count(index.name) == 0) continue;
+      if (index.below) note(index.below);
+      if (!index.ragged_group.empty()) used.insert(index.ragged_group);
+    }
+  }
+  std::erase_if(step.indices, [&](const Index& index) { return used.count(index.name) == 0; });
+}
+
 }  // namespace kw::generator

@@ -28,6 +28,10 @@ ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(cons
 /// Whether the value of one of these indices is used anywhere in `expr`.
 bool depends_on(const ExprRef& expr, const std::set<std::string>& indices);
 
+/// Leaves the indices that statements use, and those that bounds of such indices use: the bound of another may be a tensor that a step
+/// lacks.
+void drop_unused_indices(Program& step);
+
 /// A read of tensor or intermediate `name`, of the type and place of `like`.
 ExprRef make_read(const std::string& name, std::vector<ExprRef> subscripts, const ExprRef& like);
 

@@ -285,6 +285,49 @@ std::string needs_list(const Program& program) {
   return "";
 }
 
+Status check_bounds(const Program& program) {
+  std::map<std::string, const Statement*> writers;
+  std::optional<Error> error;
+  const auto note = [&](const std::string& message, const SourceRange& where) {
+    if (!error) error = Error{Stage::kPlan, Code::kNotSupported, "not made yet: " + message, where, {}};
+  };
+  const auto check_read = [&](const ExprRef& node) {
+    const auto writer = node->kind == Kind::kRead ? writers.find(node->name) : writers.end();
+    if (writer == writers.end()) return true;
+    std::map<std::string, ExprRef> operands;
+    for (std::size_t axis = 0; axis < writer->second->indices.size(); ++axis)
+      operands[writer->second->subscripts[axis]->name] = node->operands[axis];
+    for (const auto& [name, operand] : operands) {
+      const Index* written = find_program_index(program, name);
+      if (written == nullptr || !written->below) continue;
+      const Index* read = operand->kind == Kind::kIndex ? find_program_index(program, operand->name) : nullptr;
+      const bool is_same = read != nullptr && read->below && to_text(read->below) == to_text(substitute_indices(written->below, operands));
+      if (!is_same)
+        note(fmt::format("{} is written along {} up to {}, and read at {}, which has another bound", node->name, name,
+                         to_text(written->below), to_text(operand)),
+             node->where);
+    }
+    return true;
+  };
+  for (const Statement& statement : program.statements) {
+    visit_nodes(statement.value, check_read);
+    if (!statement.is_tensor) {
+      writers[statement.target] = &statement;
+      continue;
+    }
+    const Tensor* tensor = program.find_tensor(statement.target);
+    for (const std::string& name : statement.indices) {
+      const std::string why = why_index(program, name);
+      if (!why.empty() && tensor != nullptr && tensor->role == TensorRole::kOut)
+        note(fmt::format("{} has role out and {}; elements past it would hold anything: declare role = \"inout\", they keep their value",
+                         statement.target, why),
+             statement.where);
+    }
+  }
+  if (error) return fail(*error);
+  return {};
+}
+
 std::optional<PatternMatch> match_list(const FusionGroup& group, const Program& program, std::string& why_not) {
   return ListMatcher(group, program, why_not).match();
 }

@@ -16,6 +16,10 @@ std::string needs_list(const Program& program);
 /// The same of one expression.
 bool uses_list(const ExprRef& expr, const Program& program);
 
+/// Error where an element past a bound would be read that nothing has written: an intermediate that is written along a bounded index and
+/// read along another; or where an `out` is written along one, whose other elements nobody defines.
+Status check_bounds(const Program& program);
+
 /// The match, or nothing with the reason. Values of the result are over m (tensors) and n (elements).
 std::optional<PatternMatch> match_list(const FusionGroup& group, const Program& program, std::string& why_not);
 

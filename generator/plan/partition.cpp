@@ -12,7 +12,9 @@
 
 #include "generator/base/stable_sort.h"
 #include "generator/plan/expr_tools.h"
+#include "generator/plan/list_match.h"
 #include "generator/plan/name_reductions.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -41,6 +43,7 @@ class Partitioner {
   }
 
   Result<std::vector<Partition>> run(const CanMake& can_make) {
+    KW_TRY_VOID(check_bounds(program_));
     can_make_ = &can_make;
     std::vector<std::size_t> outputs;
     for (std::size_t at = 0; at < program_.statements.size(); ++at) {
@@ -159,7 +162,16 @@ class Partitioner {
     return make_read(writer.target, std::move(subscripts), read);
   }
 
-  static std::string value_name(const Statement& statement) { return statement.target + "__value"; }
+  /// Of a value that is also stored; no name of the program.
+  std::string value_name(const Statement& statement) const {
+    std::string name = statement.target + "__value";
+    const auto is_taken = [&] {
+      return program_.find_tensor(name) != nullptr || program_.find_index(name) != nullptr || program_.find_scalar(name) != nullptr ||
+             writer_of_.count(name) != 0;
+    };
+    while (is_taken()) name += "_";
+    return name;
+  }
 
   Program step_program(const Positions& units, const Positions& stored) const {
     Program step = program_;
@@ -198,6 +210,7 @@ class Partitioner {
       step.statements.push_back(std::move(statement));
     }
     add_tensors(step, units);
+    drop_unused_indices(step);
     return step;
   }
 
@@ -315,6 +328,7 @@ class Partitioner {
     return std::any_of(inside.begin(), inside.end(), [&](std::size_t at) {
       std::set<std::string> names;
       collect_names(program_.statements[at].value, names);
+      collect_bounds(program_.statements[at].indices, names);
       return names.count(update.target) != 0;
     });
   }
@@ -331,6 +345,22 @@ class Partitioner {
     for (const std::size_t at : order) key[at] = at;
     for (const auto& [source, copy] : copy_of_) key[copy] = std::min(key.count(copy) != 0 ? key[copy] : source, source);
     kw::stable_sort(order, [&](std::size_t a, std::size_t b) { return key[a] < key[b]; });
+    // Who reads the old value of a tensor comes before its update, whatever the order of the statements. Two that read each other's are
+    // left.
+    std::size_t num_moves = order.size();
+    for (std::size_t at = 0; at < order.size() && num_moves > 0;) {
+      std::size_t last_reader = at;
+      for (std::size_t later = at + 1; later < order.size(); ++later) {
+        if (reads_old_value({order[later]}, order[at], stored)) last_reader = later;
+      }
+      if (last_reader == at) {
+        ++at;
+        continue;
+      }
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                  order.begin() + static_cast<std::ptrdiff_t>(last_reader) + 1);
+      --num_moves;
+    }
     return order;
   }
 
@@ -396,7 +426,10 @@ class Partitioner {
       Program step = step_program(group, stored);
       step.name = fmt::format("{}_{}", program_.name, partition.steps.size());
       std::set<std::string> read;
-      for (const Statement& statement : step.statements) collect_names(statement.value, read);
+      for (const Statement& statement : step.statements) {
+        collect_names(statement.value, read);
+        collect_bounds(statement.indices, read);
+      }
       for (const std::string& name : read) {
         const Tensor* tensor = program_.find_tensor(name);
         if (tensor != nullptr && tensor->role == TensorRole::kInOut && written.count(name) != 0)

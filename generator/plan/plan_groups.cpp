@@ -9,6 +9,7 @@
 
 #include "generator/plan/expr_tools.h"
 #include "generator/plan/fusion_group.h"
+#include "generator/plan/list_match.h"
 #include "generator/plan/row_match.h"
 #include "generator/spec/walk.h"
 
@@ -72,6 +73,40 @@ bool keeps_index(const ExprRef& expr, const std::string& index) {
   });
 }
 
+bool stays_inside(const ExprRef& expr, const Program& program) {
+  return !any_node(expr, [&](const ExprRef& node) {
+    const Tensor* tensor = node->kind == Kind::kRead ? program.find_tensor(node->name) : nullptr;
+    if (tensor == nullptr) return false;
+    const std::vector<IntExpr> shape = subscripted_shape(*tensor);
+    for (std::size_t axis = 0; axis < node->operands.size(); ++axis) {
+      const Index* index = node->operands[axis]->kind == Kind::kIndex ? find_program_index(program, node->operands[axis]->name) : nullptr;
+      if (index == nullptr || !(index->extent == shape[axis])) return true;
+    }
+    return false;
+  });
+}
+
+/// Kernels work reductions out whether they are needed or not. In a branch of where, one that may leave its tensors' axes takes the
+/// branch's condition along: what it gives elsewhere is not used.
+ExprRef with_guarded_reductions(const ExprRef& expr, const ExprRef& condition, const Program& program) {
+  if (!contains_reduction(expr)) return expr;
+  auto node = std::make_shared<ExprNode>(*expr);
+  if (expr->kind == Kind::kCall && expr->function == Function::kWhere) {
+    const ExprRef& taken = expr->operands[0];
+    const auto both = [&](const ExprRef& other) { return condition ? make_call(Function::kAnd, {condition, other}, DType::kBool) : other; };
+    node->operands[0] = with_guarded_reductions(taken, condition, program);
+    node->operands[1] = with_guarded_reductions(expr->operands[1], both(taken), program);
+    node->operands[2] = with_guarded_reductions(expr->operands[2], both(make_call(Function::kNot, {taken}, DType::kBool)), program);
+    return node;
+  }
+  for (ExprRef& operand : node->operands) operand = with_guarded_reductions(operand, condition, program);
+  if (expr->kind == Kind::kReduce && condition && !stays_inside(expr, program)) {
+    const ExprRef& operand = node->operands[0];
+    node->operands[0] = make_call(Function::kWhere, {condition, operand, make_number(0, operand->dtype)}, operand->dtype);
+  }
+  return node;
+}
+
 /// Replaces reads of earlier statements by their values.
 class Inliner {
  public:
@@ -91,7 +126,7 @@ class Inliner {
       return nullptr;
     });
     if (has_failed) return fail(error);
-    const ExprRef result = sharing_.shared(value);
+    const ExprRef result = sharing_.shared(with_guarded_reductions(value, nullptr, program_));
     if (sharing_.num_nodes() > kMaxNodes)
       return not_made(
           fmt::format("{} has more than {} different parts when its intermediates are written out", statement.target, kMaxNodes),
@@ -294,6 +329,7 @@ bool has_matrix_product(const ExprRef& expr) {
 
 Result<std::vector<FusionGroup>> plan_groups(const Program& program) {
   KW_TRY_VOID(check_declarations(program));
+  KW_TRY_VOID(check_bounds(program));
   Inliner inliner(program);
   FusionGroup group;
   for (const Statement& statement : program.statements) {

@@ -348,12 +348,9 @@ TEST_CASE("a plan of several kernels is tuned, stored, queried, replayed and exp
   CHECK(contains(text, "namespace step0 {"));
   CHECK(contains(text, "namespace step1 {"));
   // The last kernel takes every shape: rows of any length, at any address.
-  const std::size_t last = text.rfind("_accepts(");
-  const std::size_t fallback = text.rfind("inline bool k", last);
-  REQUIRE(fallback != std::string::npos);
+  const std::size_t fallback = text.rfind("_accepts([[");
   const std::string rules = text.substr(fallback, text.find("\n}\n", fallback) - fallback);
   INFO(rules);
-  CHECK(contains(rules, "_accepts("));
   CHECK_FALSE(contains(rules, "% 16"));
   CHECK_FALSE(contains(rules, "row_fits"));
 }

@@ -106,6 +106,19 @@ TEST_CASE("templates without lists refuse them by name") {
   CHECK(matched(dense, why_not));
 }
 
+TEST_CASE("elements that nothing writes are not read, nor left open in an output") {
+  const auto refused = [](const Program& program) {
+    const auto groups = plan_groups(program);
+    return groups ? std::string() : groups.error().message;
+  };
+  CHECK(refused(lists("t[l,i] = 2 * g[l,i]\np[l,j] = t[l,j]\ns = 1", "i = { below = \"size[l]\" }\nj = { extent = \"N\" }")) ==
+        "not made yet: t is written along i up to size[l], and read at j, which has another bound");
+  CHECK(refused(lists("t[l,i] = 2 * g[l,i]\np[a,j] = t[a,j]\ns = 1", "i = { below = \"size[l]\" }\nj = { below = \"size[a]\" }")).empty());
+  CHECK(refused(lists("q[l,i] = g[l,i]\np[l,j] = 1\ns = 1", "i = { below = \"size[l]\" }",
+                      "q = { dtype = \"f32\", shape = [\"N\"], list = \"L\", role = \"out\" }\n"))
+            .find("q has role out and index i: an extent that depends on data") != std::string::npos);
+}
+
 TEST_CASE("an optimiser step with loss scaling is three kernels; what is updated is read before") {
   std::ostringstream text;
   text << std::ifstream(std::string(KW_SOURCE_DIR) + "/examples/optimizer_step/adamw_step.op.toml").rdbuf();
