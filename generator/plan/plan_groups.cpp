@@ -100,7 +100,9 @@ ExprRef with_guarded_reductions(const ExprRef& expr, const ExprRef& condition, c
     return node;
   }
   for (ExprRef& operand : node->operands) operand = with_guarded_reductions(operand, condition, program);
-  if (expr->kind == Kind::kReduce && condition && !stays_inside(expr, program)) {
+  // A condition on an index that the reduction binds, or a softmax keeps, is another element's inside of it.
+  const std::set<std::string> bound(expr->indices.begin(), expr->indices.end());
+  if (expr->kind == Kind::kReduce && condition && !depends_on(condition, bound) && !stays_inside(expr, program)) {
     const ExprRef& operand = node->operands[0];
     node->operands[0] = make_call(Function::kWhere, {condition, operand, make_number(0, operand->dtype)}, operand->dtype);
   }
