@@ -286,11 +286,13 @@ class Printer {
   /// `body` inside a loop over each reduced index.
   Result<std::string> loops(const ExprNode& node, const std::string& body) const {
     std::string text;
-    std::vector<std::string> order = node.indices;  // a bound may depend on the other indices
-    std::stable_partition(order.begin(), order.end(), [this](const std::string& name) {
-      const Index* index = program_.find_index(name);
-      return index == nullptr || !index->below;
-    });
+    std::vector<std::string> order;  // a bound may depend on the other indices
+    for (const bool is_bounded : {false, true}) {
+      for (const std::string& name : node.indices) {
+        const Index* index = program_.find_index(name);
+        if ((index != nullptr && index->below) == is_bounded) order.push_back(name);
+      }
+    }
     for (const std::string& name : order) {
       const Index* index = program_.find_index(name);
       if (index == nullptr) return refuse("index " + name);
