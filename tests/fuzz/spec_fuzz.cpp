@@ -90,7 +90,7 @@ void evaluate_corners(const Program& program, const Problem& problem) {
     }
     const auto values = evaluator->evaluate(tensor.name, coordinates);
     if (!values) continue;
-    require(values->size() == 2, "as many values as elements asked for");
+    require(values->size() == (coordinates.empty() ? 1u : 2u), "as many values as elements asked for: a single value has no coordinates");
     for (const ReferenceValue& value : *values) {
       const std::string text =
           to_text(program) + "\n" + tensor.name + " = " + std::to_string(value.value) + " +- " + std::to_string(value.bound);
