@@ -142,6 +142,19 @@ std::vector<Factor> product_factors(const ExprRef& expr) {
   return factors;
 }
 
+bool stays_inside(const ExprRef& expr, const Program& program) {
+  return !any_node(expr, [&](const ExprRef& node) {
+    if (node->kind != Kind::kRead) return false;
+    const Tensor* tensor = program.find_tensor(node->name);
+    const std::vector<IntExpr> shape = tensor == nullptr ? std::vector<IntExpr>() : subscripted_shape(*tensor);
+    for (std::size_t axis = 0; axis < node->operands.size(); ++axis) {
+      const Index* index = node->operands[axis]->kind == Kind::kIndex ? find_program_index(program, node->operands[axis]->name) : nullptr;
+      if (index == nullptr || (tensor != nullptr && !(index->extent == shape[axis]))) return true;
+    }
+    return false;
+  });
+}
+
 void drop_unused_indices(Program& step) {
   std::set<std::string> used;
   const auto note = [&](const ExprRef& expr) {

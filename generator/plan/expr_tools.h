@@ -28,6 +28,9 @@ ExprRef replace_reductions(const ExprRef& expr, const std::function<ExprRef(cons
 /// Whether the value of one of these indices is used anywhere in `expr`.
 bool depends_on(const ExprRef& expr, const std::set<std::string>& indices);
 
+/// Whether every read is inside its tensor at all values of the indices: each subscript is an index of the axis' extent.
+bool stays_inside(const ExprRef& expr, const Program& program);
+
 /// Leaves the indices that statements use, and those that bounds of such indices use: the bound of another may be a tensor that a step
 /// lacks.
 void drop_unused_indices(Program& step);

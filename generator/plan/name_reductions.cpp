@@ -117,23 +117,8 @@ class ReductionNamer {
     for (std::size_t i = 0; i < expr->operands.size(); ++i)
       node->operands[i] = named(expr->operands[i], statement, is_rounded, is_lazy || (is_where && i > 0));
     ExprRef result = std::move(node);
-    if (result->kind == Kind::kReduce && !is_whole && (!is_lazy || stays_inside(result))) result = split_off(result, statement);
+    if (result->kind == Kind::kReduce && !is_whole && (!is_lazy || stays_inside(result, program_))) result = split_off(result, statement);
     return done_[{expr.get(), is_lazy}] = result;
-  }
-
-  /// Whether every read is inside its tensor at all values of the indices.
-  bool stays_inside(const ExprRef& expr) const {
-    return !any_node(expr, [this](const ExprRef& node) {
-      if (node->kind != Kind::kRead) return false;
-      const Tensor* tensor = program_.find_tensor(node->name);
-      const std::vector<IntExpr> shape = tensor == nullptr ? std::vector<IntExpr>() : subscripted_shape(*tensor);
-      for (std::size_t axis = 0; axis < node->operands.size(); ++axis) {
-        const Index* index =
-            node->operands[axis]->kind == Kind::kIndex ? find_program_index(program_, node->operands[axis]->name) : nullptr;
-        if (index == nullptr || (tensor != nullptr && !(index->extent == shape[axis]))) return true;
-      }
-      return false;
-    });
   }
 
   ExprRef split_off(const ExprRef& reduction, const Statement& statement) {

@@ -73,19 +73,6 @@ bool keeps_index(const ExprRef& expr, const std::string& index) {
   });
 }
 
-bool stays_inside(const ExprRef& expr, const Program& program) {
-  return !any_node(expr, [&](const ExprRef& node) {
-    const Tensor* tensor = node->kind == Kind::kRead ? program.find_tensor(node->name) : nullptr;
-    if (tensor == nullptr) return false;
-    const std::vector<IntExpr> shape = subscripted_shape(*tensor);
-    for (std::size_t axis = 0; axis < node->operands.size(); ++axis) {
-      const Index* index = node->operands[axis]->kind == Kind::kIndex ? find_program_index(program, node->operands[axis]->name) : nullptr;
-      if (index == nullptr || !(index->extent == shape[axis])) return true;
-    }
-    return false;
-  });
-}
-
 /// Kernels work reductions out whether they are needed or not. In a branch of where, one that may leave its tensors' axes takes the
 /// branch's condition along: what it gives elsewhere is not used.
 ExprRef with_guarded_reductions(const ExprRef& expr, const ExprRef& condition, const Program& program) {
