@@ -146,8 +146,8 @@ class BareKernel {
   }
   void launch(CudaStream stream) {
     for (std::size_t index = 0; index < launches_.size(); ++index) {
-      CudaLaunchAttribute attribute;
-      const CudaLaunchConfig config = launch_config(launches_[index], stream, attribute);
+      LaunchAttributes attributes;
+      const CudaLaunchConfig config = launch_config(launches_[index], stream, attributes);
       require(driver_.launch(&config, functions_[index], addresses_[index].data(), nullptr), "cuLaunchKernelEx");
     }
   }

@@ -120,6 +120,7 @@ json launch_to_json(const PlanLaunch& launch) {
               {"dynamic_smem_bytes", launch.dynamic_smem_bytes.to_text()},
               {"parameters", parameters}};
   if (launch.is_persistent) out["is_persistent"] = true;
+  if (launch.is_dependent) out["is_dependent"] = true;
   return out;
 }
 
@@ -131,6 +132,7 @@ PlanLaunch launch_from(const json& in) {
   launch.cluster = triple_from(in.at("cluster"));
   launch.dynamic_smem_bytes = expr_from(in.at("dynamic_smem_bytes"));
   launch.is_persistent = in.value("is_persistent", false);  // plans of older databases do not say
+  launch.is_dependent = in.value("is_dependent", false);
   for (const json& item : in.at("parameters")) {
     PlanParameter parameter{item.at("name").get<std::string>(), {}};
     for (const json& field : item.at("fields")) parameter.fields.push_back(field_from(field));

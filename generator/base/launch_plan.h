@@ -77,6 +77,7 @@ struct PlanLaunch {
   std::string kernel;           ///< extern "C" symbol
   std::array<IntExpr, 3> grid;  ///< a zero extent means: nothing to do, the launch is skipped
   bool is_persistent = false;   ///< fewer CTAs along x, in whole clusters, would do the same work
+  bool is_dependent = false;    ///< may begin while the launch before it runs: the kernel itself waits (programmatic dependent launch)
   std::array<IntExpr, 3> block;
   std::array<IntExpr, 3> cluster = {IntExpr(1), IntExpr(1), IntExpr(1)};
   IntExpr dynamic_smem_bytes;

@@ -10,6 +10,7 @@
 #include "generator/base/hash.h"
 #include "generator/emit/factory_impl.h"
 #include "generator/emit/plan_builder.h"
+#include "generator/emit/template_values.h"
 #include "generator/plan/fusion_group.h"
 
 namespace kw::generator {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kWorkspaceAlignBytes = 256;  // of every workspace, as the launchers lay them out
 constexpr const char* kCut = "CUT";
+constexpr const char* kDependent = "DEPENDENT";
 
 IntExpr bytes_of(const Tensor& tensor) {
   IntExpr bytes(size_bytes(tensor.dtype));
@@ -37,7 +39,7 @@ class PlanJoiner {
     for (const Tensor& tensor : partition.intermediates) known_[tensor.name + ".align"] = IntExpr(kWorkspaceAlignBytes);
   }
 
-  Status add(std::size_t step, LaunchPlan plan) {
+  Status add(std::size_t step, LaunchPlan plan, bool is_dependent) {
     for (PlanConstraint& constraint : plan.constraints) {
       constraint.rule = closed(constraint.rule);
       const bool is_stated = std::any_of(plan_.constraints.begin(), plan_.constraints.end(),
@@ -52,6 +54,7 @@ class PlanJoiner {
       plan_.workspaces.push_back(std::move(workspace));
     }
     for (PlanLaunch& launch : plan.launches) {
+      launch.is_dependent = is_dependent;
       for (IntExpr& extent : launch.grid) extent = closed(extent);
       launch.dynamic_smem_bytes = closed(launch.dynamic_smem_bytes);
       for (PlanParameter& parameter : launch.parameters) {
@@ -118,11 +121,27 @@ struct VariantFactory::SeveralKernels final : VariantFactory::Impl {
     return fmt::format("plan{}__{}", factories.size(), hash);
   }
 
-  Config joined(const std::vector<Config>& of_steps) const override {
+  static bool has_binding(const VariantFactory& step, const char* source) {
+    const std::vector<Binding>& bindings = step.info().bindings;
+    return std::any_of(bindings.begin(), bindings.end(), [&](const Binding& binding) { return binding.source == source; });
+  }
+  /// The kernel of a step can wait for the one before it.
+  bool can_wait(std::size_t step) const { return step > 0 && step < factories.size() && has_binding(factories[step], kIsDependent); }
+
+  bool can_overlap() const override {
+    if (compute_capability(arch) < 90) return false;
+    for (std::size_t step = 1; step < factories.size(); ++step) {
+      if (can_wait(step) && has_binding(factories[step - 1], kIsFollowed)) return true;
+    }
+    return false;
+  }
+
+  Config joined(const std::vector<Config>& of_steps, Overlap overlap) const override {
     KW_CHECK(of_steps.size() == factories.size(), "a config for each step");
     Config config;
     config.template_name = joined_info.name;
     config.values[kCut] = static_cast<std::int64_t>(cut);
+    if (overlap == Overlap::kDependent) config.values[kDependent] = 1;
     for (std::size_t step = 0; step < of_steps.size(); ++step) {
       for (const auto& [name, value] : of_steps[step].values) config.values[fmt::format("{}.{}", step, name)] = value;
     }
@@ -135,7 +154,7 @@ struct VariantFactory::SeveralKernels final : VariantFactory::Impl {
     for (const auto& [key, value] : config.values) {
       std::size_t step = 0;
       std::string name;
-      if (key == kCut) continue;
+      if (key == kCut || key == kDependent) continue;
       if (!split_key(key, factories.size(), step, name))
         return fail(Stage::kEmit, Code::kBadInput,
                     fmt::format("{}: the config's {} names no step of the plan (0 to {})", op_name, key, factories.size() - 1));
@@ -156,21 +175,27 @@ struct VariantFactory::SeveralKernels final : VariantFactory::Impl {
     return fail(Stage::kSpace, Code::kInternal, fmt::format("{}: a plan of several kernels has the spaces of its steps", op_name));
   }
 
-  KernelNames names_of(std::size_t step, const Config& config) const {
-    return {fmt::format("{}_{}", namespace_of(step), factories[step].id(config)), fmt::format("smem_of_{}", namespace_of(step))};
+  KernelPlace place_of(std::size_t step, const Config& of_step, const Config& whole) const {
+    const auto dependent = whole.values.find(kDependent);
+    const bool overlaps = dependent != whole.values.end() && dependent->second != 0 && compute_capability(arch) >= 90;
+    return {.kernel = fmt::format("{}_{}", namespace_of(step), factories[step].id(of_step)),
+            .smem = fmt::format("smem_of_{}", namespace_of(step)),
+            .is_dependent = overlaps && can_wait(step),
+            .is_followed = overlaps && can_wait(step + 1)};
   }
 
-  Result<LaunchPlan> plan(const Config& config, const KernelNames&) const override {
+  Result<LaunchPlan> plan(const Config& config, const KernelPlace&) const override {
     KW_TRY(const std::vector<Config> of_steps, split(config));
     PlanJoiner joiner(skeleton, partition);
     for (std::size_t step = 0; step < factories.size(); ++step) {
-      KW_TRY(LaunchPlan of_step, factories[step].impl_->plan(of_steps[step], names_of(step, of_steps[step])));
-      KW_TRY_VOID(joiner.add(step, std::move(of_step)));
+      const KernelPlace place = place_of(step, of_steps[step], config);
+      KW_TRY(LaunchPlan of_step, factories[step].impl_->plan(of_steps[step], place));
+      KW_TRY_VOID(joiner.add(step, std::move(of_step), place.is_dependent));
     }
     return joiner.take();
   }
 
-  Result<Variant> emit(const Config& config, const KernelNames&) const override {
+  Result<Variant> emit(const Config& config, const KernelPlace&) const override {
     KW_TRY(const std::vector<Config> of_steps, split(config));
     Variant variant;
     variant.config = config;
@@ -180,12 +205,12 @@ struct VariantFactory::SeveralKernels final : VariantFactory::Impl {
     variant.source = fmt::format("// {}: a plan of {} kernels for {}. What each writes, of what kernels before it: {}.\n", op_name,
                                  factories.size(), to_text(arch), partition.to_text());
     for (std::size_t step = 0; step < factories.size(); ++step) {
-      const KernelNames of_kernel = names_of(step, of_steps[step]);
-      KW_TRY(Variant of_step, factories[step].impl_->emit(of_steps[step], of_kernel));
-      KW_TRY_VOID(joiner.add(step, std::move(of_step.plan)));
+      const KernelPlace place = place_of(step, of_steps[step], config);
+      KW_TRY(Variant of_step, factories[step].impl_->emit(of_steps[step], place));
+      KW_TRY_VOID(joiner.add(step, std::move(of_step.plan), place.is_dependent));
       if (!of_step.source.ends_with('\n')) of_step.source += '\n';
       variant.source += fmt::format("\nnamespace {0} {{\n\n{1}\n}}  // namespace {0}\nusing {0}::{2};\n", namespace_of(step),
-                                    of_step.source, of_kernel.kernel);
+                                    of_step.source, place.kernel);
     }
     variant.plan = joiner.take();
     variant.source_hash = hash_hex(variant.source);

@@ -62,6 +62,7 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
   if (source == "bytes_per_column") return match.bytes_per_column;
   if (source == "row_bytes_per_column") return match.row_bytes_per_column;
   if (source == "columns_are_reduced") return match.columns_are_reduced ? 1 : 0;
+  if (source == "has_const_rows") return match.has_const_rows ? 1 : 0;
   if (source == "counts_columns") return match.counts_columns ? 1 : 0;
   if (source == "stores_along_rows") {
     const auto runs_along = [](const PatternMatch::Output& output) {
@@ -70,6 +71,7 @@ std::optional<std::int64_t> number_of(const std::string& source, const PatternMa
     };
     return std::any_of(match.outputs.begin(), match.outputs.end(), runs_along) ? 1 : 0;
   }
+  if (source == kIsDependent || source == kIsFollowed) return 0;
   if (source == "num_outputs") return static_cast<std::int64_t>(match.outputs.size());
   if (parts[0] == "unit_stride" && parts.size() == 3) return unit_stride(parts[1], parts[2], match);
   if (parts[0] == "dtype_code" && parts.size() == 2 && type(1)) return static_cast<std::int64_t>(*type(1));

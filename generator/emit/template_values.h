@@ -17,6 +17,10 @@ struct TemplateValues {
   std::map<std::string, IntExpr> variables;  ///< extent_m, A_stride_k, A_align ... over dims, "A.stride0", "A.align"
 };
 
+/// Sources of bindings that a kernel's place in a plan gives; 0 for a kernel alone.
+inline constexpr const char* kIsDependent = "is_dependent";
+inline constexpr const char* kIsFollowed = "is_followed";
+
 /// Errors (kTemplate): a binding source that is not known or names no operand of the pattern.
 Result<TemplateValues> template_values(const TemplateInfo& info, const PatternMatch& match);
 

@@ -38,6 +38,10 @@ class TemplateLibrary {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Whether a kernel of a plan may begin while the one before it runs: it waits by itself before it reads or writes tensors, but those that
+/// are declared `const` (programmatic dependent launch, sm_90 and newer).
+enum class Overlap { kNone = 0, kDependent = 1 };
+
 /// A program on an architecture as one template reads it, or as a plan of several kernels: what is needed to enumerate configs and to emit
 /// variants.
 class VariantFactory {
@@ -46,7 +50,8 @@ class VariantFactory {
   static Result<VariantFactory> create(const TemplateLibrary& library, const TemplateInfo& info, const Program& program, Arch arch);
 
   /// A plan of several kernels: `steps` has a factory for each step of the partition, which is number `cut` of the program's. Its config
-  /// has the values of the steps' configs as "0.BLOCK_M", and CUT; its template's name is those of the steps, "gemm_sm80_mma+row_sm80".
+  /// has the values of the steps' configs as "0.BLOCK_M", CUT, and DEPENDENT = 1 where kernels overlap; its template's name is those of the
+  /// steps, "gemm_sm80_mma+row_sm80".
   static Result<VariantFactory> create_plan(const Program& program, const Partition& partition, std::size_t cut,
                                             std::vector<VariantFactory> steps, Arch arch);
   /// The factory that made a stored variant. Errors: a template that is no more, a cut that the program does not have any more.
@@ -56,7 +61,9 @@ class VariantFactory {
   /// The steps of a plan of several kernels; empty for one kernel.
   const std::vector<VariantFactory>& steps() const;
   /// The config of a plan with these configs of its steps.
-  Config joined(const std::vector<Config>& of_steps) const;
+  Config joined(const std::vector<Config>& of_steps, Overlap overlap = Overlap::kNone) const;
+  /// Whether a kernel of the plan can begin while the one before it runs.
+  bool can_overlap() const;
   /// Whether a kernel of the config takes only one extent of a dim: is_for_one_extent() of config_space.h.
   bool is_for_one_extent(const Config& config) const;
   /// Names the variant and, where it is one kernel, the kernel.

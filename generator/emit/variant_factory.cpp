@@ -156,7 +156,7 @@ struct VariantFactory::OneKernel final : VariantFactory::Impl {
     return context;
   }
 
-  Result<LaunchPlan> plan(const Config& config, const KernelNames& names) const override {
+  Result<LaunchPlan> plan(const Config& config, const KernelPlace& place) const override {
     return build_plan({.skeleton = &skeleton,
                        .info = template_info,
                        .match = &match,
@@ -164,16 +164,20 @@ struct VariantFactory::OneKernel final : VariantFactory::Impl {
                        .epilogue_fields = &epilogue.fields,
                        .config = &config,
                        .arch = arch,
-                       .kernel_name = names.kernel.empty() ? id(config) : names.kernel});
+                       .kernel_name = place.kernel.empty() ? id(config) : place.kernel});
   }
 
-  Result<Variant> emit(const Config& config, const KernelNames& names) const override {
+  Result<Variant> emit(const Config& config, const KernelPlace& place) const override {
     const TemplateInfo& info = *template_info;
     SpecialiseRequest request;
     request.sources = &library.sources();
     request.info = template_info;
     for (const auto& [name, value] : values.numbers) {
       if (name.find('.') == std::string::npos) request.values[name] = value;  // size_bytes.X and dtype_code.X are no members of Config
+    }
+    for (const Binding& binding : info.bindings) {
+      if (binding.source == kIsDependent) request.values[binding.name] = place.is_dependent ? 1 : 0;
+      if (binding.source == kIsFollowed) request.values[binding.name] = place.is_followed ? 1 : 0;
     }
     for (const Tunable& tunable : info.tunables) {
       const auto value = config.values.find(tunable.name);
@@ -188,14 +192,14 @@ struct VariantFactory::OneKernel final : VariantFactory::Impl {
     request.hooks = epilogue.hooks;
     request.prologue = epilogue.support;
     request.banner = banner(config);
-    request.kernel_name = names.kernel.empty() ? id(config) : names.kernel;
-    request.smem_name = names.smem;
+    request.kernel_name = place.kernel.empty() ? id(config) : place.kernel;
+    request.smem_name = place.smem;
 
     Variant variant;
     variant.config = config;
     variant.config.template_name = info.name;
     variant.id = id(config);
-    KW_TRY(variant.plan, plan(config, names));
+    KW_TRY(variant.plan, plan(config, place));
     KW_TRY(variant.source, specialise(request));
     variant.source_hash = hash_hex(variant.source);
     return variant;
@@ -234,7 +238,8 @@ Result<VariantFactory> VariantFactory::create_named(const TemplateLibrary& libra
 const TemplateInfo& VariantFactory::info() const { return impl_->info(); }
 bool VariantFactory::is_for_one_extent(const Config& config) const { return impl_->is_for_one_extent(config); }
 const std::vector<VariantFactory>& VariantFactory::steps() const { return impl_->steps(); }
-Config VariantFactory::joined(const std::vector<Config>& of_steps) const { return impl_->joined(of_steps); }
+Config VariantFactory::joined(const std::vector<Config>& of_steps, Overlap overlap) const { return impl_->joined(of_steps, overlap); }
+bool VariantFactory::can_overlap() const { return impl_->can_overlap(); }
 std::string VariantFactory::id(const Config& config) const { return impl_->id(config); }
 
 Result<SpaceContext> VariantFactory::space_context(const Problem& problem, const DeviceLimits& limits) const {

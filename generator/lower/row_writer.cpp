@@ -42,6 +42,7 @@ class RowWriter : ValueWriter {
     result.hooks["row_finish"] = by_phase(finish);
     result.hooks["row_reads"] = "{\n" + of_row_.members + "}";
     result.hooks["row_read"] = "{\n" + of_row_.loads + "}";
+    result.hooks["row_prefetch"] = "{\n" + prefetches_ + "}";
     result.hooks["row_columns"] = "{\n" + of_columns_.members + "}";
     result.hooks["row_read_columns"] = "{\n" + of_columns_.loads + "}";
     KW_TRY_VOID(write_alignment(result));
@@ -247,6 +248,13 @@ class RowWriter : ValueWriter {
       of_row_.loads += std::exchange(read_body_.before, "");
       note_alignment(access);
       const bool is_of_row = !is_shared_by_rows(read.node) || !has_only_columns(read.offset);
+      if (is_of_row && is_const_row(read.node, program_)) {
+        swap_body(prefetch_body_);
+        const Result<VectorAccess> again = vector_access(tensor, read.offset);
+        swap_body(prefetch_body_);
+        KW_TRY(const VectorAccess fetched, again);
+        prefetches_ += std::exchange(prefetch_body_.before, "") + fmt::format("  prefetch_to_l2({});\n", fetched.address);
+      }
       const std::string structure = is_of_row ? "reads" : "columns";
       Loads& part = is_of_row ? of_row_ : of_columns_;
       const std::string name = members_.unique(tensor.name);
@@ -283,7 +291,9 @@ class RowWriter : ValueWriter {
   std::map<int, std::string> members_by_position_;  ///< "reads.x"
   NameTable members_{{}};                           ///< of struct RowReads and RowColumns
   Loads of_row_, of_columns_;
-  Body read_body_ = new_body();       ///< of row_read: the values that have a name there
+  Body read_body_ = new_body();      ///< of row_read: the values that have a name there
+  Body prefetch_body_ = new_body();  ///< the same of row_prefetch
+  std::string prefetches_;
   std::vector<std::string> aligned_;  ///< conditions of whole accesses
   IntExpr misalignment_;              ///< 0 where they hold at 16 bytes
 };

@@ -88,6 +88,7 @@ struct PatternMatch {
   int bytes_per_column = 0;           ///< of a row pattern: what distinct reads along n bring for one n
   int row_bytes_per_column = 0;       ///< the part of it that rows have of their own
   bool columns_are_reduced = false;   ///< reductions read the other part
+  bool has_const_rows = false;        ///< rows of tensors are read that are declared const
   bool counts_columns = false;        ///< of a row pattern: reals hold positions of a row, or numbers of them
   DType accumulate = DType::kF32;
   bool uses_tf32 = false;

@@ -324,6 +324,7 @@ class RowMatcher {
   void count_bytes(const ExprRef& expr, PatternMatch& result) {
     visit_nodes(expr, [&](const ExprRef& node) {
       const Tensor* tensor = node->kind == Kind::kRead ? program_.find_tensor(node->name) : nullptr;
+      result.has_const_rows = result.has_const_rows || is_const_row(node, program_);
       if (tensor == nullptr || !depends_on(node, {"n"}) || !counted_.insert(to_text(node)).second) return true;
       result.bytes_per_column += size_bytes(tensor->dtype);
       if (!is_shared_by_rows(node)) result.row_bytes_per_column += size_bytes(tensor->dtype);
@@ -389,6 +390,15 @@ class RowMatcher {
 }  // namespace
 
 bool is_shared_by_rows(const ExprRef& read) { return depends_on(read, {"n"}) && !depends_on(read, {"m"}); }
+
+bool is_const_row(const ExprRef& node, const Program& program) {
+  const Tensor* const tensor = node->kind == Kind::kRead ? program.find_tensor(node->name) : nullptr;
+  const auto has_data = [](const ExprRef& subscript) {
+    return any_node(subscript, [](const ExprRef& inner) { return inner->kind == Kind::kRead; });
+  };
+  return tensor != nullptr && tensor->is_const && depends_on(node, {"n"}) && !is_shared_by_rows(node) &&
+         std::none_of(node->operands.begin(), node->operands.end(), has_data);
+}
 
 std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& program, std::string& why_not) {
   return RowMatcher(group, program, why_not).match();

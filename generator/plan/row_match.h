@@ -20,4 +20,8 @@ std::optional<PatternMatch> match_row(const FusionGroup& group, const Program& p
 /// Whether a read along the rows, over m and n, is the same for every row: by its subscripts, a stride of zero does not count.
 bool is_shared_by_rows(const ExprRef& read);
 
+/// Whether a node reads a row of a tensor that is declared const, at subscripts without data: it may be fetched before the kernel before
+/// this one has ended.
+bool is_const_row(const ExprRef& node, const Program& program);
+
 }  // namespace kw::generator

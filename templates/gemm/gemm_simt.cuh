@@ -10,6 +10,7 @@
 #include "parts/gemm_problem.cuh"
 #include "parts/tile_raster.cuh"
 #include "parts/types.cuh"
+#include "ptx/grid_dependency.cuh"
 
 // ---- Config -----------------------------------------------------------------------------------------------------------------
 
@@ -19,6 +20,8 @@ struct Config {
   using Accumulator BIND("dtype:accumulate") = float;
   BIND("unit_stride:A:k") static constexpr bool A_IS_K_CONTIGUOUS = true;   ///< neighbouring threads read along k, else along m
   BIND("unit_stride:B:n") static constexpr bool B_IS_N_CONTIGUOUS = false;  ///< neighbouring threads read along n, else along k
+  BIND("is_dependent") static constexpr bool IS_DEPENDENT = false;          ///< begins while the kernel before it in a plan runs
+  BIND("is_followed") static constexpr bool IS_FOLLOWED = false;            ///< the kernel after it in a plan may begin while it runs
   TUNE("m", 16, 32, 64, 128) static constexpr int BLOCK_M = 64;             ///< rows of a CTA's output tile
   TUNE("n", 32, 64, 128) static constexpr int BLOCK_N = 64;                 ///< columns of a CTA's output tile
   TUNE("k", 8, 16, 32) static constexpr int BLOCK_K = 16;                   ///< depth of a panel
@@ -271,6 +274,12 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
     gemm_simt(const Config::ElementA* A, const Config::ElementB* B, GemmProblem problem, EpilogueArgs epilogue) {
   alignas(16) extern __shared__ unsigned char smem[];
   Config::Accumulator* buffers = reinterpret_cast<Config::Accumulator*>(smem);
+  if constexpr (Config::IS_FOLLOWED) {
+    let_next_grid_begin();
+  }
+  if constexpr (Config::IS_DEPENDENT) {
+    wait_for_grid_before();
+  }
 
   const TileCoordinate tile =
       locate_tile(blockIdx.x, static_cast<unsigned>(tiles_m(problem.extent_m)), static_cast<unsigned>(tiles_n(problem.extent_n)), 8);

@@ -15,6 +15,7 @@
 #include "parts/types.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/global.cuh"
+#include "ptx/grid_dependency.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
 #include "ptx/shared.cuh"
@@ -33,6 +34,8 @@ struct Config {
   BIND("is_same_dtype:A:B") static constexpr bool HAS_ONE_OPERAND_TYPE = true;
   BIND("is_float:A") static constexpr bool OPERANDS_ARE_FLOAT = true;
   BIND("is_float:accumulate") static constexpr bool SUMS_ARE_FLOAT = true;
+  BIND("is_dependent") static constexpr bool IS_DEPENDENT = false;     ///< begins while the kernel before it in a plan runs
+  BIND("is_followed") static constexpr bool IS_FOLLOWED = false;       ///< the kernel after it in a plan may begin while it runs
   TUNE("m", 16, 32, 64, 128, 256) static constexpr int BLOCK_M = 128;  ///< rows of a CTA's output tile
   TUNE("n", 64, 128, 256) static constexpr int BLOCK_N = 128;          ///< columns of a CTA's output tile
   TUNE("k", 32, 64) static constexpr int BLOCK_K = 32;                 ///< elements of k in one stage
@@ -390,6 +393,12 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::MIN_CTAS_
     gemm_sm80_mma(const Config::ElementA* A, const Config::ElementB* B, GemmProblem problem, EpilogueArgs epilogue, float* partial_sums,
                   unsigned* tile_counters) {
   alignas(16) extern __shared__ unsigned char smem[];
+  if constexpr (Config::IS_FOLLOWED) {
+    let_next_grid_begin();
+  }
+  if constexpr (Config::IS_DEPENDENT) {
+    wait_for_grid_before();
+  }
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int row = warp / Config::WARPS_N * Config::kWarpM;
   const int column = warp % Config::WARPS_N * Config::kWarpN;

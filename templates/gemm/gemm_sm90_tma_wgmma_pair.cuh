@@ -16,6 +16,7 @@
 #include "parts/types.cuh"
 #include "ptx/distributed_smem.cuh"
 #include "ptx/global.cuh"
+#include "ptx/grid_dependency.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/stmatrix.cuh"
@@ -43,6 +44,8 @@ struct Config {
   BIND("num_outputs") static constexpr int NUM_OUTPUTS = 1;
   BIND("unit_stride:out:n") static constexpr bool OUTPUT_IS_N_CONTIGUOUS = true;
   BIND("is_float:out") static constexpr bool OUTPUT_IS_FLOAT = true;
+  BIND("is_dependent") static constexpr bool IS_DEPENDENT = false;  ///< begins while the kernel before it in a plan runs
+  BIND("is_followed") static constexpr bool IS_FOLLOWED = false;    ///< the kernel after it in a plan may begin while it runs
   TUNE("m", 64, 128, 192, 256) static constexpr int BLOCK_M = 128;  ///< rows of a CTA's output tile
   TUNE("n", 128, 192, 256) static constexpr int BLOCK_N = 256;      ///< columns of both products in a CTA's tile
   TUNE("k", 32, 64, 128) static constexpr int BLOCK_K = 64;         ///< elements of k in one stage
@@ -171,6 +174,13 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
     __syncthreads();
   } else {
     cluster_sync();  // a peer may copy into this CTA's stages from here on
+  }
+
+  if constexpr (Config::IS_FOLLOWED) {
+    let_next_grid_begin();
+  }
+  if constexpr (Config::IS_DEPENDENT) {
+    wait_for_grid_before();
   }
 
   const Schedule schedule(problem);

@@ -127,6 +127,9 @@ __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long 
   load_row_elements<kIsWhole>(args.x + m * args.stride_m + n, 1, count, reads.x);
 }
 
+/// Has L2 fetch what the elements from (m, n) on need of tensors that no kernel before this one writes.
+HOOK("row_prefetch") __device__ __forceinline__ void row_prefetch(const RowArgs& args, long long m, long long n) {}
+
 HOOK("row_read_columns")
 template <bool kIsWhole>
 __device__ __forceinline__ void row_read_columns(const RowArgs& args, long long n, int count, RowColumns& columns) {}

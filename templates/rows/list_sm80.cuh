@@ -12,6 +12,7 @@
 #include "parts/annotations.cuh"
 #include "parts/types.cuh"
 #include "ptx/global.cuh"
+#include "ptx/grid_dependency.cuh"
 
 // ---- Config -----------------------------------------------------------------------------------------------------------------
 
@@ -19,6 +20,8 @@ struct Config {
   using Accumulator BIND("dtype:accumulate") = float;
   BIND("num_phases") static constexpr int PHASES = 1;  ///< 1: something is reduced
   BIND("num_reductions") static constexpr int REDUCTIONS = 1;
+  BIND("is_dependent") static constexpr bool IS_DEPENDENT = false;           ///< begins while the kernel before it in a plan runs
+  BIND("is_followed") static constexpr bool IS_FOLLOWED = false;             ///< the kernel after it in a plan may begin while it runs
   BIND("bytes_per_column") static constexpr int BYTES_PER_COLUMN = 4;        ///< that the reads along n bring for one n
   TUNE("t", 128, 256, 512) static constexpr int THREADS = 256;               ///< of a CTA
   TUNE("v", 1, 2, 4, 8) static constexpr int VEC = 4;                        ///< neighbouring elements of a thread
@@ -196,6 +199,12 @@ COMPUTES("out[m,n] = list[n](m)")
 REQUIRES_ARCH("sm_80")
 extern "C" __global__ void __launch_bounds__(Config::THREADS, Config::CTAS_PER_SM)
     list_sm80(ListProblem problem, RowArgs row, Accumulator* parts, unsigned* arrivals) {
+  if constexpr (Config::IS_FOLLOWED) {
+    let_next_grid_begin();
+  }
+  if constexpr (Config::IS_DEPENDENT) {
+    wait_for_grid_before();
+  }
   Accumulator partial[Config::REDUCTIONS];
   row_identity<0>(partial);
   Walk walk = {};

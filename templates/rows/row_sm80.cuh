@@ -13,6 +13,7 @@
 #include "parts/annotations.cuh"
 #include "parts/types.cuh"
 #include "ptx/distributed_smem.cuh"
+#include "ptx/grid_dependency.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/warp_roles.cuh"
 
@@ -21,12 +22,15 @@
 struct Config {
   using Accumulator BIND("dtype:accumulate") = float;
   BIND("num_phases") static constexpr int PHASES = 1;
-  BIND("num_reductions") static constexpr int REDUCTIONS = 1;                        ///< of one phase, at most
-  BIND("bytes_per_column") static constexpr int BYTES_PER_COLUMN = 4;                ///< that the reads along n bring for one n
-  BIND("row_bytes_per_column") static constexpr int ROW_BYTES_PER_COLUMN = 4;        ///< of these: from tensors that have rows
-  BIND("columns_are_reduced") static constexpr bool COLUMNS_ARE_REDUCED = true;      ///< reductions need what all rows share
-  BIND("counts_columns") static constexpr bool COUNTS_COLUMNS = false;               ///< reals hold positions of a row
-  BIND("stores_along_rows") static constexpr bool STORES_ALONG_ROWS = true;          ///< an output has more than one element a row
+  BIND("num_reductions") static constexpr int REDUCTIONS = 1;                    ///< of one phase, at most
+  BIND("bytes_per_column") static constexpr int BYTES_PER_COLUMN = 4;            ///< that the reads along n bring for one n
+  BIND("row_bytes_per_column") static constexpr int ROW_BYTES_PER_COLUMN = 4;    ///< of these: from tensors that have rows
+  BIND("columns_are_reduced") static constexpr bool COLUMNS_ARE_REDUCED = true;  ///< reductions need what all rows share
+  BIND("counts_columns") static constexpr bool COUNTS_COLUMNS = false;           ///< reals hold positions of a row
+  BIND("stores_along_rows") static constexpr bool STORES_ALONG_ROWS = true;      ///< an output has more than one element a row
+  BIND("is_dependent") static constexpr bool IS_DEPENDENT = false;               ///< begins while the kernel before it in a plan runs
+  BIND("is_followed") static constexpr bool IS_FOLLOWED = false;                 ///< the kernel after it in a plan may begin while it runs
+  BIND("has_const_rows") static constexpr bool HAS_CONST_ROWS = false;           ///< reads rows that no kernel of the plan writes
   TUNE("t", 8, 16, 32, 64, 128, 256, 512, 1024) static constexpr int THREADS = 128;  ///< threads of a CTA that share a row
   TUNE("r", 1, 2, 4, 8, 16) static constexpr int ROWS = 1;                           ///< rows of a CTA
   TUNE("v", 1, 2, 4, 8) static constexpr int VEC = 4;                                ///< neighbouring elements of a thread
@@ -342,6 +346,20 @@ __device__ __forceinline__ void make_rows(const RowArgs& row, const RowProblem& 
   }
 }
 
+/// Has L2 fetch what is const of the first items while the grid before this one still runs, weights say; then waits for it.
+__device__ __forceinline__ void prefetch_and_wait(const RowArgs& row, const RowProblem& problem, Place& place) {
+  if constexpr (Config::HAS_CONST_ROWS) {
+#pragma unroll
+    for (int item = 0; item < Config::ITEMS; ++item) {
+      if (count_at<Fit::kAny>(place, place.n(item), row_length(problem)) > 0) {
+        row_prefetch(row, place.m, place.n(item));
+      }
+    }
+  }
+  place.m = wait_for_grid_before(place.m);
+  place.first_n = wait_for_grid_before(place.first_n);
+}
+
 template <Fit kFit>
 __device__ __forceinline__ void make(const RowArgs& row, const RowProblem& problem, const Place& place, long long step_m,
                                      Exchange& exchange) {
@@ -357,6 +375,9 @@ __device__ __forceinline__ void make(const RowArgs& row, const RowProblem& probl
 COMPUTES("out[m,n] = row[n](m)")
 REQUIRES_ARCH("sm_80")
 extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::kLeastCtasPerSm) row_sm80(RowProblem problem, RowArgs row) {
+  if constexpr (Config::IS_FOLLOWED) {
+    let_next_grid_begin();
+  }
   __shared__ Exchange exchange;
   const long long step_m = static_cast<long long>(gridDim.y) * Config::ROWS;  // of persistent CTAs: their grid has no z
   Place place;
@@ -365,6 +386,9 @@ extern "C" __global__ void __launch_bounds__(Config::kThreads, Config::kLeastCta
   place.m = (Config::EXTENT_N > 0 ? blockIdx.y : static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * Config::ROWS + place.row;
   place.first_n = blockIdx.x * static_cast<long long>(Config::kColumns) + place.thread * Config::VEC;
   place.is_row = place.m < problem.extent_m;
+  if constexpr (Config::IS_DEPENDENT) {
+    prefetch_and_wait(row, problem, place);
+  }
   if constexpr (Config::EXTENT_N > 0) {
     make<Config::kColumnsExist && Config::kRowsExist ? Fit::kFull : Fit::kWhole>(row, problem, place, step_m, exchange);
   } else if (problem.extent_n % Config::VEC == 0 && row_is_aligned<Config::VEC>(row)) {

@@ -122,6 +122,70 @@ TEST_CASE("the plan's text has a namespace for each kernel, and its launches nam
   CHECK(plan.emit(config)->source_hash == variant->source_hash);
 }
 
+TEST_CASE("kernels of a plan overlap where its config says so: each waits for the one before it, and lets the next begin") {
+  const VariantFactory plan = plan_of(chain(3), "gemm_sm80_mma", Arch::kSm90);
+  REQUIRE(plan.can_overlap());
+  const Config in_turn = best_config(plan, square(256), Arch::kSm90);
+  Config overlapping = in_turn;
+  overlapping.values["DEPENDENT"] = 1;
+  const auto variant = plan.emit(overlapping), other = plan.emit(in_turn);
+  REQUIRE(variant);
+  REQUIRE(other);
+  CHECK(variant->id != other->id);
+  CHECK_THAT(other->source, !contains_text("griddepcontrol"));
+  REQUIRE(variant->plan.launches.size() == 3);
+  for (std::size_t step = 0; step < 3; ++step) {
+    const std::size_t begin = variant->source.find(fmt::format("namespace step{} {{", step));
+    const std::string kernel = variant->source.substr(begin, variant->source.find(fmt::format("}}  // namespace step{}", step)) - begin);
+    CHECK((kernel.find("griddepcontrol.wait") != std::string::npos) == (step > 0));
+    CHECK((kernel.find("griddepcontrol.launch_dependents") != std::string::npos) == (step < 2));
+    CHECK(variant->plan.launches[step].is_dependent == (step > 0));
+    CHECK_FALSE(other->plan.launches[step].is_dependent);
+  }
+  const auto stored = launch_plan_from_json(to_json(variant->plan));
+  REQUIRE(stored);
+  CHECK(stored->launches[1].is_dependent);
+  CHECK(to_json(*plan.plan(overlapping)) == to_json(variant->plan));
+}
+
+TEST_CASE("before sm_90 kernels of a plan do not overlap") {
+  const VariantFactory plan = plan_of(chain(2), "gemm_sm80_mma");
+  CHECK_FALSE(plan.can_overlap());
+  Config config = best_config(plan, square(256));
+  config.values["DEPENDENT"] = 1;
+  CHECK_THAT(plan.emit(config)->source, !contains_text("griddepcontrol"));
+  CHECK_FALSE(plan.emit(config)->plan.launches[1].is_dependent);
+}
+
+TEST_CASE("a row kernel that overlaps fetches its const rows before it waits, and reads nothing before") {
+  const auto last_kernel = [](bool is_const) {
+    Builder builder("two_vectors");
+    builder.dims({"N"}).index("n", "N").index("j", "N").index("k", "N");
+    builder.tensor("x", DType::kBF16, {"N"}).tensor("v", DType::kBF16, {"N", "N"}).tensor("w", DType::kBF16, {"N", "N"});
+    builder.program.tensors.back().is_const = is_const;
+    builder.tensor("out", DType::kF32, {"N"}, TensorRole::kOut);
+    builder.statement("h", {"j"}, reduce(ReduceOp::kSum, {"k"}, read("x", Names{"k"}) * read("v", Names{"j", "k"})), false);
+    builder.statement("out", {"n"}, reduce(ReduceOp::kSum, {"j"}, read("h", Names{"j"}) * read("w", Names{"n", "j"})), true);
+    const VariantFactory plan = plan_of(builder.program, "row_sm80", Arch::kSm90);
+    const Config config =
+        plan.joined({default_config(plan.steps()[0].info()), default_config(plan.steps()[1].info())}, Overlap::kDependent);
+    const auto variant = plan.emit(config);
+    if (!variant) FAIL(to_text(variant.error()));
+    return variant->source.substr(variant->source.find("namespace step1 {"));
+  };
+  const std::string of_const = last_kernel(true), of_others = last_kernel(false);
+  CHECK_THAT(of_const, contains_text("prefetch_to_l2(args.w + "));
+  CHECK_THAT(of_const, !contains_text("prefetch_to_l2(args.h"));
+  CHECK_THAT(of_others, !contains_text("prefetch_to_l2"));
+  for (const std::string& text : {of_const, of_others}) {
+    // The kernel: it knows its place, waits, and then reads at addresses that are made of what the wait gives back.
+    const std::string kernel = text.substr(text.find("__global__"));
+    CHECK(kernel.find("prefetch_and_wait(row, problem, place);") < kernel.find("make<"));
+    CHECK_THAT(text, contains_text("place.m = wait_for_grid_before(place.m);"));
+    CHECK_THAT(text, contains_text("place.first_n = wait_for_grid_before(place.first_n);"));
+  }
+}
+
 TEST_CASE("what a kernel leaves for the next lies in the workspace, tensor maps too, and the op's tensors stay the plan's") {
   const VariantFactory plan = plan_of(chain(3), "gemm_sm90_tma_wgmma", Arch::kSm90a);
   const auto joined = plan.plan(best_config(plan, square(512), Arch::kSm90a));

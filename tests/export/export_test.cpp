@@ -48,6 +48,18 @@ TEST_CASE("an export holds source, header, test, build file and read-me, and say
   CHECK(has(files->at("CMakeLists.txt"), "CUDA_ARCHITECTURES \"80\""));
 }
 
+TEST_CASE("a launch that may begin early says so in the export, others keep their turn") {
+  Sample sample = make_sample();
+  REQUIRE(sample.request.kernels[0].plan.launches.size() == 2);
+  sample.request.kernels[0].plan.launches[1].is_dependent = true;
+  const std::string source = export_files(sample.request)->at("scaled_matmul.cu");
+  CHECK(has(source, "launch_kernel(&k0::scaled_matmul, "));
+  const std::string finish = source.substr(source.find("launch_kernel(&k0::finish, "));
+  CHECK(has(finish.substr(0, finish.find('\n')), "Begin::kEarly"));
+  const std::string first = source.substr(source.find("launch_kernel(&k0::scaled_matmul, "));
+  CHECK(has(first.substr(0, first.find('\n')), "Begin::kInTurn"));
+}
+
 TEST_CASE("the same request gives the same bytes") {
   const Sample a = make_sample(), b = make_sample();
   CHECK(*export_files(a.request) == *export_files(b.request));

@@ -58,7 +58,7 @@ Result<nlohmann::json> evaluated_plan(const QueryAnswer& answer) {
     out["workspaces"].push_back({{"name", workspace.name}, {"bytes", bytes}, {"is_zeroed_once", workspace.is_zeroed_once}});
   }
   for (const PlanLaunch& launch : answer.plan.launches) {
-    nlohmann::json item = {{"kernel", launch.kernel}};
+    nlohmann::json item = {{"kernel", launch.kernel}, {"is_dependent", launch.is_dependent}};
     const std::pair<const char*, const std::array<IntExpr, 3>*> extents[] = {
         {"grid", &launch.grid}, {"block", &launch.block}, {"cluster", &launch.cluster}};
     for (const auto& [name, triple] : extents) {

@@ -63,6 +63,7 @@ std::string resolve(void* library, DriverApi& api) {
   resolver.need(api.event_synchronize, "cuEventSynchronize").need(api.event_elapsed_ms, "cuEventElapsedTime");
   resolver.want(api.graph_create, "cuGraphCreate");
   resolver.want(api.graph_add_kernel, "cuGraphAddKernelNode_v2");
+  resolver.want(api.graph_add_dependencies, "cuGraphAddDependencies_v2");
   resolver.want(api.graph_node_set_attribute, "cuGraphKernelNodeSetAttribute");
   resolver.want(api.graph_exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2");
   resolver.want(api.stream_is_capturing, "cuStreamIsCapturing");

@@ -25,7 +25,7 @@ using CudaGraph = struct OpaqueCudaGraph*;
 using CudaGraphExec = struct OpaqueCudaGraphExec*;
 using CudaGraphNode = struct OpaqueCudaGraphNode*;
 
-/// CUuuid, CUlaunchAttribute (only the cluster's shape is used) and CUlaunchConfig, as the driver lays them out.
+/// CUuuid, CUlaunchAttribute (of its values the two that are used) and CUlaunchConfig, as the driver lays them out.
 struct CudaUuid {
   unsigned char bytes[16];
 };
@@ -35,6 +35,7 @@ struct CudaLaunchAttribute {
   union {
     unsigned char bytes[64];
     unsigned int cluster[3];
+    int is_dependent;
   } value;
 };
 struct CudaLaunchConfig {
@@ -44,6 +45,14 @@ struct CudaLaunchConfig {
   CudaLaunchAttribute* attributes;
   unsigned int num_attributes;
 };
+
+/// CUgraphEdgeData: how a node waits for the one before it.
+struct CudaGraphEdge {
+  unsigned char from_port, to_port, type, reserved[5];
+};
+/// CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC: the second kernel may begin when all CTAs of the first
+/// let it.
+inline constexpr CudaGraphEdge kDependentEdge = {1, 0, 1, {}};
 
 /// CUDA_KERNEL_NODE_PARAMS_v2.
 struct CudaKernelNode {
@@ -57,6 +66,7 @@ struct CudaKernelNode {
 };
 
 inline constexpr int kLaunchAttributeCluster = 4;       // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+inline constexpr int kLaunchAttributeDependent = 6;     // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 inline constexpr int kFunctionMaxDynamicSmem = 8;       // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kFunctionNonPortableCluster = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr unsigned int kStreamNonBlocking = 1;
@@ -124,6 +134,8 @@ struct DriverApi {
   // Graphs node by node: null in a driver that does not have them.
   int (*graph_create)(CudaGraph*, unsigned int);
   int (*graph_add_kernel)(CudaGraphNode*, CudaGraph, const CudaGraphNode*, std::size_t, const CudaKernelNode*);
+  /// graph, from, to, edges, how many; null before driver 545
+  int (*graph_add_dependencies)(CudaGraph, const CudaGraphNode*, const CudaGraphNode*, const CudaGraphEdge*, std::size_t);
   int (*graph_node_set_attribute)(CudaGraphNode, int, const void*);  ///< the value of a CudaLaunchAttribute
   int (*graph_exec_set_kernel)(CudaGraphExec, CudaGraphNode, const CudaKernelNode*);
   int (*stream_is_capturing)(CudaStream, int*);  ///< CUstreamCaptureStatus: 0 when it is not

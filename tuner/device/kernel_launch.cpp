@@ -166,6 +166,7 @@ Result<std::vector<EvaluatedLaunch>> evaluate_unbound_launches(const KernelJob& 
     EvaluatedLaunch evaluated;
     evaluated.kernel = launch.kernel;
     evaluated.is_persistent = launch.is_persistent;
+    evaluated.is_dependent = launch.is_dependent && !result.empty();  // of what the plan does not hold it knows nothing
     for (std::size_t axis = 0; axis < 3; ++axis) {
       evaluated.grid[axis] = static_cast<unsigned int>(grid[axis]);
       evaluated.block[axis] = static_cast<unsigned int>(block[axis]);
@@ -257,25 +258,31 @@ CudaResult<CudaFunction> LoadedModule::prepare(const EvaluatedLaunch& launch) {
   return function.handle;
 }
 
-CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, CudaLaunchAttribute& attribute) {
-  attribute = {};
-  attribute.id = kLaunchAttributeCluster;
-  std::copy(launch.cluster.begin(), launch.cluster.end(), attribute.value.cluster);
+CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, LaunchAttributes& attributes) {
+  attributes = {};
   CudaLaunchConfig config{};
+  if (num_ctas(launch.cluster) > 1) {
+    CudaLaunchAttribute& attribute = attributes[config.num_attributes++];
+    attribute.id = kLaunchAttributeCluster;
+    std::copy(launch.cluster.begin(), launch.cluster.end(), attribute.value.cluster);
+  }
+  if (launch.is_dependent) {
+    CudaLaunchAttribute& attribute = attributes[config.num_attributes++];
+    attribute.id = kLaunchAttributeDependent;
+    attribute.value.is_dependent = 1;
+  }
   std::copy(launch.grid.begin(), launch.grid.end(), config.grid);
   std::copy(launch.block.begin(), launch.block.end(), config.block);
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   config.stream = stream;
-  const bool has_cluster = num_ctas(launch.cluster) > 1;
-  config.attributes = has_cluster ? &attribute : nullptr;
-  config.num_attributes = has_cluster ? 1 : 0;
+  config.attributes = config.num_attributes == 0 ? nullptr : attributes.data();
   return config;
 }
 
 CudaResult<void> LoadedModule::launch(const EvaluatedLaunch& launch, CudaStream stream) {
   KW_CUDA_TRY(const CudaFunction function, prepare(launch));
-  CudaLaunchAttribute attribute;
-  const CudaLaunchConfig config = launch_config(launch, stream, attribute);
+  LaunchAttributes attributes;
+  const CudaLaunchConfig config = launch_config(launch, stream, attributes);
   std::vector<void*> arguments;
   for (const std::vector<std::byte>& parameter : launch.parameters) arguments.push_back(const_cast<std::byte*>(parameter.data()));
   KW_CUDA(driver_, "cuLaunchKernelEx", driver_.launch(&config, function, arguments.data(), nullptr));

@@ -50,7 +50,7 @@ struct LaunchSlot {
 /// One evaluated launch, without a device: testable anywhere.
 struct EvaluatedLaunch {
   std::string kernel;
-  bool is_persistent = false;  ///< see PlanLaunch
+  bool is_persistent = false, is_dependent = false;  ///< see PlanLaunch
   std::array<unsigned int, 3> grid{}, block{}, cluster{};
   unsigned int dynamic_smem_bytes = 0;
   std::vector<std::string> parameter_names;
@@ -67,8 +67,10 @@ Result<std::vector<EvaluatedLaunch>> evaluate_launches(const KernelJob& job, con
 /// Bytes of the plan's workspaces on this problem, by name.
 Result<std::map<std::string, std::size_t>> workspace_bytes(const KernelJob& job);
 
-/// The driver's description of a launch. `attribute` is used by it and must live as long.
-CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, CudaLaunchAttribute& attribute);
+/// What a launch has beside its shape: a cluster, the leave to begin early.
+using LaunchAttributes = std::array<CudaLaunchAttribute, 2>;
+/// The driver's description of a launch. `attributes` is used by it and must live as long.
+CudaLaunchConfig launch_config(const EvaluatedLaunch& launch, CudaStream stream, LaunchAttributes& attributes);
 
 /// A cubin loaded into the context.
 class LoadedModule {

@@ -123,8 +123,8 @@ Outcome<void> kw_kernel::enqueue(const BoundLaunch& bound, CudaFunction function
   KW_OUTCOME_VOID(fill_all(bound, arguments, parameters.data()));
   for (std::size_t index = 0; index < bound.parameter_offsets.size(); ++index)
     addresses[index] = parameters.data() + bound.parameter_offsets[index];
-  CudaLaunchAttribute attribute;
-  const CudaLaunchConfig config = launch_config(bound.launch, stream, attribute);
+  LaunchAttributes attributes;
+  const CudaLaunchConfig config = launch_config(bound.launch, stream, attributes);
   const int code = parts_.driver.launch(&config, function, addresses.data(), nullptr);
   if (code != 0) return launch_failure(code, "cuLaunchKernelEx", stream);
   return {};

@@ -68,13 +68,21 @@ CudaResult<void> PlanReplays::add_node(Replay& replay, std::size_t index) const 
   const BoundLaunch& bound = plan_.launches[index];
   std::array<void*, kMaxParameters> addresses;
   const CudaKernelNode description = node_of(bound, functions_[index], replay.parameters[index], addresses);
+  // A driver that knows no edges of this kind gets a common one: the kernel's wait ends at once.
+  const bool begins_early = bound.launch.is_dependent && driver_.graph_add_dependencies != nullptr;
   const CudaGraphNode* const before = index == 0 ? nullptr : &replay.nodes[index - 1];
   CudaGraphNode node = nullptr;
-  KW_CUDA(driver_, "cuGraphAddKernelNode", driver_.graph_add_kernel(&node, replay.graph, before, index == 0 ? 0 : 1, &description));
+  KW_CUDA(driver_, "cuGraphAddKernelNode",
+          driver_.graph_add_kernel(&node, replay.graph, before, index == 0 || begins_early ? 0 : 1, &description));
+  if (begins_early)
+    KW_CUDA(driver_, "cuGraphAddDependencies", driver_.graph_add_dependencies(replay.graph, before, &node, &kDependentEdge, 1));
   replay.nodes.push_back(node);
-  CudaLaunchAttribute attribute;
-  if (launch_config(bound.launch, nullptr, attribute).num_attributes == 0) return {};
-  KW_CUDA(driver_, "cuGraphKernelNodeSetAttribute", driver_.graph_node_set_attribute(node, attribute.id, &attribute.value));
+  LaunchAttributes attributes;
+  const CudaLaunchConfig config = launch_config(bound.launch, nullptr, attributes);
+  for (std::size_t i = 0; i < config.num_attributes; ++i) {
+    if (attributes[i].id == kLaunchAttributeDependent) continue;  // the edge says it
+    KW_CUDA(driver_, "cuGraphKernelNodeSetAttribute", driver_.graph_node_set_attribute(node, attributes[i].id, &attributes[i].value));
+  }
   return {};
 }
 

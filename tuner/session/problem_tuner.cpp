@@ -25,6 +25,7 @@ constexpr std::size_t kFirstOfTemplate = 4;
 constexpr std::size_t kMaxForAllExtents = 3;
 constexpr std::size_t kCompiledAhead = 8;  // variants of each of these kernels
 constexpr std::size_t kMinTries = 8;       // past the budget so many variants are tried to find one that is right
+constexpr std::size_t kMinPlans = 4;  // and so many plans of several kernels, which compile side by side: their kernels have had most of it
 
 /// Faults that may pass: the variant is tried again in a later run.
 bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }
@@ -109,7 +110,8 @@ bool ProblemTuner::must_stop() const {
     const bool has_good = std::any_of(candidates_.begin(), candidates_.end(),
                                       [](const Candidate& candidate) { return !candidate.has_failed && candidate.early_us >= 0; });
     // A run that is to go on where an earlier one stopped tries one of its own.
-    if ((has_good && num_tried_ > 0) || num_tried_ >= kMinTries)
+    const bool has_plans = has_good && services_.has_device() && !space_->factories[candidates_.front().factory].steps().empty();
+    if ((has_good && num_tried_ >= (has_plans ? kMinPlans : 1)) || num_tried_ >= kMinTries)
       stop(fmt::format("the budget of {:g} s is used up", options_.search.budget_seconds));
   }
   return is_stopped_;

@@ -16,6 +16,7 @@
 namespace kw::tuner {
 namespace {
 
+using generator::Overlap;
 using generator::Partition;
 using generator::RankedConfig;
 using generator::VariantFactory;
@@ -168,6 +169,7 @@ class Combiner {
   Status run() {
     std::vector<std::size_t> best(steps_.size(), 0);
     KW_TRY_VOID(add(best));
+    KW_TRY_VOID(add_without_overlap(best));
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       for (std::size_t choice = 1; choice < steps_[step].num_tried; ++choice) {
         std::vector<std::size_t> exchanged = best;
@@ -187,26 +189,42 @@ class Combiner {
   }
 
  private:
+  /// The plan of these choices, its kernels overlapping where they can.
   Status add(const std::vector<std::size_t>& positions, bool is_last = false) {
-    std::vector<const StepChoice*> chosen;
+    KW_TRY(const std::size_t factory, factory_of(positions));
+    push(positions, factory, ranked_.factories[factory].can_overlap() ? Overlap::kDependent : Overlap::kNone, is_last);
+    return {};
+  }
+
+  /// The same plan with each kernel after the other, if add() made them overlap. The model takes both for the same: what overlapping is
+  /// worth is measured.
+  Status add_without_overlap(const std::vector<std::size_t>& positions) {
+    KW_TRY(const std::size_t factory, factory_of(positions));
+    if (ranked_.factories[factory].can_overlap()) push(positions, factory, Overlap::kNone, false);
+    return {};
+  }
+
+  Result<std::size_t> factory_of(const std::vector<std::size_t>& positions) {
     std::vector<std::size_t> templates;
+    for (std::size_t step = 0; step < steps_.size(); ++step) templates.push_back(steps_[step].choices[positions[step]].factory);
+    if (const auto known = factories_.find(templates); known != factories_.end()) return known->second;
+    std::vector<VariantFactory> of_steps;
+    for (std::size_t step = 0; step < steps_.size(); ++step) of_steps.push_back(steps_[step].factories[templates[step]]);
+    KW_TRY(VariantFactory joined, VariantFactory::create_plan(*spec_.program, partition_, cut_, std::move(of_steps), arch_));
+    const std::size_t position = ranked_.factories.size();
+    ranked_.factories.push_back(std::move(joined));
+    factories_[templates] = position;
+    return position;
+  }
+
+  void push(const std::vector<std::size_t>& positions, std::size_t factory, Overlap overlap, bool is_last) {
+    std::vector<const StepChoice*> chosen;
     std::vector<Config> configs;
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       chosen.push_back(&steps_[step].choices[positions[step]]);
-      templates.push_back(chosen.back()->factory);
       configs.push_back(chosen.back()->ranked.config);
     }
-    const auto known = factories_.find(templates);
-    std::size_t factory = known == factories_.end() ? ranked_.factories.size() : known->second;
-    if (known == factories_.end()) {
-      std::vector<VariantFactory> of_steps;
-      for (std::size_t step = 0; step < steps_.size(); ++step) of_steps.push_back(steps_[step].factories[templates[step]]);
-      KW_TRY(VariantFactory joined, VariantFactory::create_plan(*spec_.program, partition_, cut_, std::move(of_steps), arch_));
-      ranked_.factories.push_back(std::move(joined));
-      factories_[templates] = factory;
-    }
-    ranked_.ranked.push_back({factory, {ranked_.factories[factory].joined(configs), sum_of(chosen), is_last}});
-    return {};
+    ranked_.ranked.push_back({factory, {ranked_.factories[factory].joined(configs, overlap), sum_of(chosen), is_last}});
   }
 
   const LoadedSpec& spec_;

@@ -110,10 +110,11 @@ std::string one_launch_text(const UniqueKernel& unique, const PlanLaunch& launch
   if (!names.empty()) text += fmt::format("    auto& [{}] = parameters;\n", fmt::join(names, ", "));
   text += sets;
   text += fmt::format(
-      "    const cudaError_t error = launch_kernel(&{}::{}, {}, {}, {}, {}, stream, parameters);\n"
+      "    const cudaError_t error = launch_kernel(&{}::{}, {}, {}, {}, {}, {}, stream, parameters);\n"
       "    if (error != cudaSuccess) return error;\n  }}\n",
       unique.scope, launch.kernel, "Extents" + extents_text(launch.grid), "Extents" + extents_text(launch.block),
-      "Extents" + extents_text(launch.cluster), cpp_text(launch.dynamic_smem_bytes));
+      "Extents" + extents_text(launch.cluster), cpp_text(launch.dynamic_smem_bytes),
+      launch.is_dependent ? "Begin::kEarly" : "Begin::kInTurn");
   return text;
 }
 

@@ -24,12 +24,17 @@ enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor, cudaDevAttrMaxSharedMemoryPerBlockOptin };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaLaunchAttributeID { cudaLaunchAttributeNone, cudaLaunchAttributeClusterDimension };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeNone,
+  cudaLaunchAttributeClusterDimension,
+  cudaLaunchAttributeProgrammaticStreamSerialization
+};
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id = cudaLaunchAttributeNone;
   struct {
     dim3 clusterDim;
+    int programmaticStreamSerializationAllowed = 0;
   } val;
 };
 typedef struct CUstream_st* cudaStream_t;

@@ -35,6 +35,7 @@ struct FakeLaunch {
 };
 struct FakeGraph {
   std::vector<FakeLaunch> launches;
+  bool is_last_alone = false;  ///< no edge leads to the last node yet
 };
 /// Graphs that live. Those of a context that is not current stay with it, and the fake's contexts never end: kept reachable, they are no
 /// leak.
@@ -55,7 +56,7 @@ struct FakeStream {
 
 std::recursive_mutex mutex;  // of launches, functions and modules: the run-time library calls from many threads
 thread_local const FakeContext* current_context = nullptr;
-std::atomic<long> num_loaded_modules{0}, num_encoded_maps{0}, num_graphs{0}, num_graph_launches{0}, num_node_updates{0};
+std::atomic<long> num_loaded_modules{0}, num_encoded_maps{0}, num_graphs{0}, num_graph_launches{0}, num_node_updates{0}, num_early_edges{0};
 
 int sticky_code = 0;
 bool is_hanging = false;
@@ -366,6 +367,7 @@ int cuStreamEndCapture(CudaStream, CudaGraph* graph) {
   return 0;
 }
 int cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsigned long long) {
+  if (reinterpret_cast<FakeGraph*>(graph)->is_last_alone) return 1;
   *executable = handle<CudaGraphExec>(graph);
   return 0;
 }
@@ -394,12 +396,25 @@ int cuGraphCreate(CudaGraph* graph, unsigned int) {
 }
 int cuGraphAddKernelNode_v2(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before, std::size_t num_before,
                             const CudaKernelNode* description) {
-  auto& launches = reinterpret_cast<FakeGraph*>(graph)->launches;
-  // Only chains are made: each node behind the last one.
-  if (num_before != (launches.empty() ? 0 : 1) || (num_before == 1 && node_index(*before) + 1 != launches.size())) return 1;
+  auto* const target = reinterpret_cast<FakeGraph*>(graph);
+  auto& launches = target->launches;
+  // Only chains are made: each node behind the last one, by its own edge or by one that is added at once.
+  if (num_before > 1 || target->is_last_alone || (num_before == 1 && node_index(*before) + 1 != launches.size())) return 1;
+  target->is_last_alone = num_before == 0 && !launches.empty();
   if (description->dynamic_smem_bytes > 232448) return 1;
   launches.push_back(copy_launch(reinterpret_cast<FakeFunction*>(description->function), description->parameters, {}));
   *node = node_handle(launches.size() - 1);
+  return 0;
+}
+int cuGraphAddDependencies_v2(CudaGraph graph, const CudaGraphNode* from, const CudaGraphNode* to, const CudaGraphEdge* edges,
+                              std::size_t num_edges) {
+  auto* const target = reinterpret_cast<FakeGraph*>(graph);
+  const bool is_programmatic = num_edges == 1 && edges->from_port == 1 && edges->to_port == 0 && edges->type == 1;
+  if (!is_programmatic || !target->is_last_alone || node_index(*to) + 1 != target->launches.size() ||
+      node_index(*from) + 1 != node_index(*to))
+    return 1;
+  target->is_last_alone = false;
+  ++num_early_edges;
   return 0;
 }
 int cuGraphKernelNodeSetAttribute(CudaGraphNode, int, const void*) { return 0; }
@@ -416,6 +431,7 @@ int cuStreamIsCapturing(CudaStream, int* status) {
 long fakeNumGraphs() { return num_graphs; }
 long fakeNumGraphLaunches() { return num_graph_launches; }
 long fakeNumNodeUpdates() { return num_node_updates; }
+long fakeNumEarlyEdges() { return num_early_edges; }
 int cuEventCreate(CudaEvent* event, unsigned int) {
   *event = handle<CudaEvent>(new double(0));
   return 0;

@@ -23,6 +23,12 @@ static_assert(offsetof(CudaLaunchConfig, stream) == offsetof(CUlaunchConfig, hSt
 static_assert(offsetof(CudaLaunchConfig, num_attributes) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(offsetof(CudaLaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(kLaunchAttributeCluster == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(kLaunchAttributeDependent == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+#if CUDA_VERSION >= 12030
+static_assert(sizeof(CudaGraphEdge) == sizeof(CUgraphEdgeData));
+static_assert(kDependentEdge.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+static_assert(kDependentEdge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+#endif
 static_assert(kFunctionMaxDynamicSmem == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(kFunctionNonPortableCluster == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 static_assert(static_cast<int>(DeviceAttribute::kMaxSmemBytesPerCta) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -68,6 +74,32 @@ TEST_CASE("a struct parameter has the layout that C++ gives the struct") {
   CHECK(actual.last == 9);
   CHECK(launches->front().parameters[1].size() == 1);
   CHECK(launches->front().grid[0] == 4);
+}
+
+TEST_CASE("a launch has the attributes that it needs: a cluster, the leave to begin early, both or none") {
+  KernelJob job = test::sample_job("k");
+  job.plan.launches.push_back(job.plan.launches.front());
+  for (PlanLaunch& launch : job.plan.launches) launch.is_dependent = true;
+  const LaunchPointers pointers = {.tensors = {{"x", 1}, {"y", 1}}, .workspaces = {}};
+  auto launches = evaluate_launches(job, pointers);
+  REQUIRE(launches.has_value());
+  CHECK_FALSE(launches->front().is_dependent);  // what is before it is not of the plan
+  LaunchAttributes attributes;
+  CHECK(launch_config(launches->front(), nullptr, attributes).num_attributes == 0);
+  CHECK(launch_config(launches->front(), nullptr, attributes).attributes == nullptr);
+  REQUIRE(launch_config(launches->back(), nullptr, attributes).num_attributes == 1);
+  CHECK(attributes[0].id == kLaunchAttributeDependent);
+  CHECK(attributes[0].value.is_dependent == 1);
+  launches->back().cluster[0] = 2;
+  REQUIRE(launch_config(launches->back(), nullptr, attributes).num_attributes == 2);
+  CHECK(attributes[0].id == kLaunchAttributeCluster);
+  CHECK(attributes[0].value.cluster[0] == 2);
+  CHECK(attributes[1].id == kLaunchAttributeDependent);
+  // Nothing is launched for an empty grid: the next launch has none before it.
+  job.plan.launches.front().grid[0] = IntExpr(0);
+  launches = evaluate_launches(job, pointers);
+  REQUIRE(launches->size() == 1);
+  CHECK_FALSE(launches->front().is_dependent);
 }
 
 TEST_CASE("an empty grid is skipped, and one outside the limits is refused by number") {

@@ -51,6 +51,7 @@ class FakeDevice {
   static long num_graphs() { return number("fakeNumGraphs"); }
   static long num_graph_launches() { return number("fakeNumGraphLaunches"); }
   static long num_node_updates() { return number("fakeNumNodeUpdates"); }
+  static long num_early_edges() { return number("fakeNumEarlyEdges"); }
 
  private:
   const DriverApi* driver_ = nullptr;

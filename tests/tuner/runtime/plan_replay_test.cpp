@@ -53,6 +53,20 @@ TEST_CASE("a plan of two launches is one graph, replayed with the same arguments
   CHECK(after.updates == before.updates);
 }
 
+TEST_CASE("a launch that may begin early hangs on the one before it by such an edge, the first of a plan on nothing") {
+  const auto twice_early = [](LaunchPlan& plan) {
+    twice(plan);
+    for (PlanLaunch& launch : plan.launches) launch.is_dependent = true;
+  };
+  LibraryFixture fixture({record_of({}, twice_early)});
+  const FoundKernel kernel = fixture.find("double", {{"n", kLength}});
+  REQUIRE(kernel.status == KW_OK);
+  const long before = FakeDevice::num_early_edges();
+  Vectors vectors(kLength);
+  for (int launch = 0; launch < 2; ++launch) launch_and_check(kernel, vectors);
+  CHECK(FakeDevice::num_early_edges() == before + 1);
+}
+
 TEST_CASE("other arguments get a graph of their own, then the one that rested longest is updated") {
   LibraryFixture fixture({record_of({}, twice)});
   const FoundKernel kernel = fixture.find("double", {{"n", kLength}});

@@ -139,8 +139,13 @@ TEST_CASE("plans are made of the kernels that were timed, and cuts that were not
   const auto after = rank_problem(*spec, *services, problem);
   REQUIRE(after);
   const auto is_timed = [](const RankedVariant& ranked) { return !ranked.ranked.is_dominated; };
-  CHECK(std::count_if(after->ranked.begin(), after->ranked.end(), is_timed) == 4);  // the fastest together, and one exchanged at a time
+  CHECK(std::count_if(after->ranked.begin(), after->ranked.end(), is_timed) ==
+        5);  // the fastest together, also without overlap, and one exchanged at a time
   CHECK(after->ranked.front().ranked.prediction.time_us == 3 * 40 + 2);
+  CHECK(after->ranked.front().ranked.config.values.at("DEPENDENT") == 1);
+  CHECK(std::count_if(after->ranked.begin(), after->ranked.end(), [&](const RankedVariant& ranked) {
+          return is_timed(ranked) && ranked.ranked.config.values.count("DEPENDENT") == 0;
+        }) == 1);
   for (const RankedVariant& ranked : after->ranked) {
     if (!is_timed(ranked)) {  // the plan for all extents
       CHECK_FALSE(after->factories[ranked.factory].is_for_one_extent(ranked.ranked.config));

@@ -57,10 +57,13 @@ struct Carver {
   }
 };
 
+// kEarly: the kernel may begin while the one before it in the stream runs, for it waits by itself (programmatic dependent launch).
+enum class Begin { kInTurn, kEarly };
+
 // A launch with an empty grid has nothing to do and is left out.
 template <typename Kernel, typename Parameters>
-inline cudaError_t launch_kernel(Kernel* kernel, Extents grid, Extents block, Extents cluster, std::int64_t smem_bytes, cudaStream_t stream,
-                                 const Parameters& parameters) {
+inline cudaError_t launch_kernel(Kernel* kernel, Extents grid, Extents block, Extents cluster, std::int64_t smem_bytes, Begin begin,
+                                 cudaStream_t stream, const Parameters& parameters) {
   if (grid.is_empty()) return cudaSuccess;
   if (smem_bytes > 48 * 1024) {  // above it a kernel has to ask
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(smem_bytes));
@@ -71,14 +74,19 @@ inline cudaError_t launch_kernel(Kernel* kernel, Extents grid, Extents block, Ex
   config.blockDim = dim3(static_cast<unsigned>(block.x), static_cast<unsigned>(block.y), static_cast<unsigned>(block.z));
   config.dynamicSmemBytes = static_cast<std::size_t>(smem_bytes);
   config.stream = stream;
-  cudaLaunchAttribute attribute = {};
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
   if (cluster.x * cluster.y * cluster.z > 1) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = static_cast<unsigned>(cluster.x);
     attribute.val.clusterDim.y = static_cast<unsigned>(cluster.y);
     attribute.val.clusterDim.z = static_cast<unsigned>(cluster.z);
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+  }
+  if (begin == Begin::kEarly) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
   }
   return std::apply([&](const auto&... values) { return cudaLaunchKernelEx(&config, kernel, values...); }, parameters);
 }
