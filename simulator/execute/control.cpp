@@ -9,6 +9,11 @@ namespace {
 
 Outcome nothing(Frame&, const Instr&) { return Outcome::kDone; }
 
+Outcome wait_for_grid(Frame& frame, const Instr&) {
+  frame.machine().wait_for_grid(frame.context());
+  return Outcome::kDone;
+}
+
 Outcome trap(Frame& frame, const Instr& instr) {
   const char* name = instr.option == 0 ? "trap" : "brkpt";
   frame.machine().report(Finding{.kind = FindingKind::kTrap,
@@ -100,8 +105,10 @@ Status Decoder::decode_control(Instr& instr) {
       instr.immediate = operand(0).bits;
       instr.function = has("inc") ? &take_registers : &give_registers;
       return {};
-    // One kernel runs alone, so a dependent launch neither waits nor starts.
+    // One kernel runs alone: the grid before it has ended, the one after it begins later.
     case Op::kGriddepcontrol:
+      instr.function = has("wait") ? &wait_for_grid : &nothing;
+      return {};
     case Op::kNanosleep:
     case Op::kPmevent:
     case Op::kPrefetch:

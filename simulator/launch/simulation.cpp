@@ -42,7 +42,7 @@ Result<LaunchReport> Simulation::launch(const Module& module, const LaunchCall& 
   request.cluster = call.cluster;
   request.dynamic_shared_bytes = call.dynamic_shared_bytes;
   request.arguments = call.arguments;
-  request.machine = {options_.schedule, options_.checks_races, options_.checks_initialisation, options_.is_strict};
+  request.machine = {options_.schedule, options_.checks_races, options_.checks_initialisation, options_.is_strict, call.is_dependent};
   request.tensor_mode = options_.tensor_mode;
   request.limits = options_.limits;
   std::string names;

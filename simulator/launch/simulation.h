@@ -39,6 +39,7 @@ struct LaunchCall {
   std::array<std::uint32_t, 3> block = {1, 1, 1};
   std::array<std::uint32_t, 3> cluster = {0, 0, 0};  ///< 0: what the kernel says
   std::uint32_t dynamic_shared_bytes = 0;
+  bool is_dependent = false;                           ///< see MachineOptions
   std::vector<std::vector<std::byte>> arguments = {};  ///< one packed value a kernel parameter
 };
 

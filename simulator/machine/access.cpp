@@ -48,6 +48,12 @@ bool Machine::State::resolve(const Context& ctx, Space space, std::uint64_t addr
     }
     target = {Target::Kind::kGlobal, allocation->bytes.data() + (address - allocation->address), address - allocation->address, allocation,
               nullptr};
+    const bool is_early = options.is_dependent && allocation->role != AllocationRole::kConstant && lane >= 0 &&
+                          (warp(ctx).has_waited_for_grid >> lane & 1u) == 0;
+    if (is_early) {
+      return refuse(FindingKind::kRace, fmt::format("{}: the grid before this one may still run", describe(target, num_bytes)),
+                    "let every thread pass griddepcontrol.wait before it touches global memory");
+    }
     if (is_store && (allocation->role == AllocationRole::kInput || allocation->role == AllocationRole::kConstant)) {
       return refuse(FindingKind::kWriteToReadOnly, fmt::format("{} is an input of the launch", describe(target, num_bytes)),
                     "declare the buffer inout if the kernel may write it");

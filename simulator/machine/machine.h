@@ -44,7 +44,8 @@ struct MachineOptions {
   Schedule schedule = {};
   bool checks_races = true;
   bool checks_initialisation = true;
-  bool is_strict = false;  ///< also report practice that the text of PTX does not grant but all known hardware keeps
+  bool is_strict = false;     ///< also report practice that the text of PTX does not grant but all known hardware keeps
+  bool is_dependent = false;  ///< the grid before this one may still run: global memory only after griddepcontrol.wait
 };
 
 enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas };
@@ -122,6 +123,8 @@ class Machine {
   Outcome store_rows(const Context& ctx, const std::uint32_t* row_address, const std::byte* data);
   /// membar / fence.acq_rel / fence.sc
   void fence(const Context& ctx, Order order, Scope scope);
+  /// griddepcontrol.wait: from here on these lanes may touch global memory in a dependent launch.
+  void wait_for_grid(const Context& ctx);
   /// mapa: the shared address of the same offset in the CTA of rank `rank`; kFault when there is no such CTA.
   Outcome map_to_rank(const Context& ctx, std::uint32_t address, std::uint32_t rank, std::uint32_t& mapped);
 

@@ -88,6 +88,7 @@ struct WarpState {
   SyncLog log;
   LaneMask existing = 0;  // lanes of the launch's threads
   LaneMask exited = 0;
+  LaneMask has_waited_for_grid = 0;  // lanes that have passed griddepcontrol.wait
   CpAsyncQueue cp_async;
   GroupQueue bulk;
   GroupQueue wgmma;

@@ -75,6 +75,8 @@ void Machine::State::acquire_from(const Context& ctx, std::uint64_t key, Order o
   }
 }
 
+void Machine::wait_for_grid(const Context& ctx) { state_->warp(ctx).has_waited_for_grid |= ctx.lanes; }
+
 void Machine::fence(const Context& ctx, Order order, Scope scope) {
   (void)order;  // acq_rel and sc order the same accesses here: each access takes effect at once
   state_->note(ctx, SyncKind::kFence);

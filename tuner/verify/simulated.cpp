@@ -136,6 +136,7 @@ Result<bool> launch_all(simulate::Simulation& simulation, const simulate::Module
     // A small problem has fewer tiles than a GPU has SMs: on few CTAs each one takes several.
     if (launch.is_persistent) call.grid[0] = std::min(call.grid[0], kPersistentClusters * call.cluster[0]);
     call.dynamic_shared_bytes = launch.dynamic_smem_bytes;
+    call.is_dependent = launch.is_dependent;
     call.arguments = launch.parameters;
     Result<simulate::LaunchReport> launched = simulation.launch(module, call);
     if (!launched && launched.error().code == Code::kBadInput) {

@@ -34,6 +34,7 @@ struct HopperCase {
   std::vector<std::uint32_t> in = {0};                              ///< one buffer for all CTAs
   std::vector<std::uint32_t> out = std::vector<std::uint32_t>(64);  ///< initial words of each CTA's part
   std::vector<CaseMap> maps = {};
+  bool is_dependent = false;  ///< the launch may begin while the one before it runs
 };
 
 struct HopperResult {
@@ -82,6 +83,7 @@ inline Result<HopperResult> try_run(const HopperCase& one, const Schedule& sched
                                     .block = {one.num_threads, 1, 1},
                                     .cluster = {one.cluster, 1, 1},
                                     .dynamic_shared_bytes = one.shared_bytes,
+                                    .is_dependent = one.is_dependent,
                                     .arguments = {argument(in), argument(out), argument(maps[0]), argument(maps[1])}}));
   HopperResult result{std::move(report), std::vector<std::uint32_t>(all_out.size())};
   std::memcpy(result.out.data(), simulation.bytes(out).data(), 4 * all_out.size());

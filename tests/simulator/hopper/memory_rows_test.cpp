@@ -115,6 +115,33 @@ TEST_CASE("griddepcontrol is taken in a launch of its own", "[V:griddepcontrol]"
   CHECK(clean_out({.body = "griddepcontrol.wait; griddepcontrol.launch_dependents; @%lead st.global.u32 [%out], 3;"})[0] == 3);
 }
 
+TEST_CASE("in a dependent launch global memory that is touched before griddepcontrol.wait is a race", "[V:pdl-stale-reads]") {
+  const auto dependent = [](const std::string& body) {
+    HopperCase one{.body = body};
+    one.is_dependent = true;
+    return one;
+  };
+  const std::string wait = "griddepcontrol.wait;\n";
+  CHECK(clean_out(
+            dependent("griddepcontrol.launch_dependents;\n" + wait + "ld.global.u32 %r1, [%in]; @%lead st.global.u32 [%out], 3;"))[0] == 3);
+  CHECK(clean_out(dependent("prefetch.global.L2 [%in];\n" + wait + "@%lead st.global.u32 [%out], 3;"))[0] == 3);
+  for (const char* access :
+       {"ld.global.u32 %r1, [%in];", "ld.u32 %r1, [%in];", "@%lead st.global.u32 [%out], 3;", "@%lead red.global.add.u32 [%out], 1;",
+        "@%lead cp.async.ca.shared.global [%smem], [%in], 4; cp.async.wait_all;",
+        // One lane has not waited.
+        "setp.ne.u32 %p1, %lane, 5; @%p1 griddepcontrol.wait; ld.global.u32 %r1, [%in];"}) {
+    check_found(FindingKind::kRace, "the grid before this one may still run", dependent(access + ("\n" + wait)));
+    if (std::string(access).find("griddepcontrol") == std::string::npos) clean_out({.body = access + ("\n" + wait)});
+  }
+  // So is what TMA copies.
+  HopperCase bulk = dependent(init_barrier(1) +
+                              "@!%lead bra DONE; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;\n"
+                              "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%smem], [%in], 16, [%bar];\nDONE:\n" +
+                              wait);
+  bulk.in = std::vector<std::uint32_t>(4, 7);
+  check_found(FindingKind::kRace, "the grid before this one may still run", bulk);
+}
+
 TEST_CASE("a block has 232448 bytes of shared memory, static ones included, and no byte more", "[V:smem-limit]") {
   constexpr std::uint32_t kStaticBytes = 1024;  // the barriers, up to the alignment of the dynamic part
   HopperCase one{.body = "add.s32 %r1, %smem, " + std::to_string(232448 - kStaticBytes - 4) +
