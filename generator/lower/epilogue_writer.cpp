@@ -99,7 +99,9 @@ class EpilogueWriter : ValueWriter {
   }
 
   Result<LoweredValue> vector_read(int, const Tensor& tensor, const EpilogueRead& read, const std::string& type) override {
-    KW_TRY(const VectorAccess access, vector_access(tensor, read.offset));
+    KW_TRY(VectorAccess access, vector_access(tensor, read.offset));
+    KW_TRY(const std::string checks, axis_checks(*read.node, tensor));
+    access.address += checks;
     if (purpose_ == Purpose::kValues) {
       aligned_.push_back(access.aligned);
       const std::string member = members_.unique(tensor.name);

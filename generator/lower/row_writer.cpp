@@ -243,8 +243,11 @@ class RowWriter : ValueWriter {
       // Its address may need values of its own: they belong to row_read.
       swap_body(read_body_);
       const Result<VectorAccess> lowered = vector_access(tensor, read.offset);
+      const Result<std::string> checks = axis_checks(*read.node, tensor);
       swap_body(read_body_);
-      KW_TRY(const VectorAccess access, lowered);
+      KW_TRY(VectorAccess access, lowered);
+      KW_TRY(const std::string checked, checks);
+      access.address += checked;
       of_row_.loads += std::exchange(read_body_.before, "");
       note_alignment(access);
       const bool is_of_row = !is_shared_by_rows(read.node) || !has_only_columns(read.offset);

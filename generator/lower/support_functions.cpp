@@ -24,6 +24,17 @@ const std::vector<Helper>& helpers() {
        "$T floor_div($T a, $T b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }"},
       {"floor_mod", "floor_div", "Remainder with the sign of the divisor, as % of the notation.",
        "$T floor_mod($T a, $T b) { return a - floor_div(a, b) * b; }"},
+      {"in_axis", "",
+       "0. Built with -D KERNELWRIGHT_CHECKED: ends a kernel that reads at a subscript, taken from data, outside of its axis.",
+       R"(long long in_axis(long long subscript, long long extent) {
+#ifdef KERNELWRIGHT_CHECKED
+  if (subscript < 0 || subscript >= extent) {
+    printf("subscript %lld: must be in [0, %lld)\n", subscript, extent);
+    __trap();
+  }
+#endif
+  return 0 * (subscript + extent);
+})"},
       {"floor_mod_real", "", "Remainder with the sign of the divisor.", "$T floor_mod_real($T a, $T b) { return a - {floor}(a / b) * b; }"},
       {"maximum", "", "The larger one; NaN when either is NaN.", "$T maximum($T a, $T b) { return a > b || a != a ? a : b; }",
        R"(float maximum(float a, float b) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "generator/lower/lower.h"
+#include "generator/spec/walk.h"
 
 namespace kw::generator {
 namespace {
@@ -209,6 +210,20 @@ Result<std::string> ValueWriter::element_index(const EpilogueRead& read) {
   return text + constant;
 }
 
+/// " + in_axis(label, args.logits_extent1)" for every subscript that is data: part of the address, so that it is asked where, and only
+/// where, the element is read.
+Result<std::string> ValueWriter::axis_checks(const ExprNode& read, const Tensor& tensor) {
+  std::string text;
+  const std::vector<IntExpr> shape = subscripted_shape(tensor);
+  for (std::size_t axis = 0; axis < read.operands.size(); ++axis) {
+    if (!any_node(read.operands[axis], [](const ExprRef& node) { return node->kind == Kind::kRead; })) continue;
+    KW_TRY(const LoweredValue subscript, lower(values_.intern(read.operands[axis])));
+    text += fmt::format(" + {}({}, {})", support_.use("in_axis", "long long"), converted(subscript, "long long").text,
+                        arguments_.number(fmt::format("{}_extent{}", tensor.name, axis), shape[axis]));
+  }
+  return text;
+}
+
 Result<LoweredValue> ValueWriter::lower_read(int position) {
   // Copies: lowering a subscript adds values to the table, which moves what references would point at.
   const ValueTable::Entry entry = values_.at(position);
@@ -219,7 +234,9 @@ Result<LoweredValue> ValueWriter::lower_read(int position) {
   const std::string type = operations_.type_of(entry.node->dtype);
   if (!entry.reads_in_place && entry.is_per_lane && read.is_vector()) return vector_read(position, tensor, read, type);
   const std::string pointer = first_element(tensor);
-  KW_TRY(const std::string index, element_index(read));
+  KW_TRY(std::string index, element_index(read));
+  KW_TRY(const std::string checks, axis_checks(*entry.node, tensor));
+  index += checks;
   const LoweredValue element{fmt::format("to_accumulator<{}>({}[{}])", type, pointer, index), type};
   if (!entry.reads_in_place) return shared_read(position, tensor, read, element);
   is_lane_guarded_ = is_lane_guarded_ || entry.is_per_lane;

@@ -214,6 +214,18 @@ struct RowProblem {
   long long extent_n;  ///< elements of a row
 };
 
+/// 0. Built with -D KERNELWRIGHT_CHECKED: ends a kernel that reads at a subscript, taken from data, outside
+/// of its axis.
+__device__ __forceinline__ long long in_axis(long long subscript, long long extent) {
+#ifdef KERNELWRIGHT_CHECKED
+  if (subscript < 0 || subscript >= extent) {
+    printf("subscript %lld: must be in [0, %lld)\n", subscript, extent);
+    __trap();
+  }
+#endif
+  return 0 * (subscript + extent);
+}
+
 /// a / (1 + e^x), for results of 16 bits; what e^x has below 2^-126 is lost beside the 1.
 __device__ __forceinline__ float divide_by_one_plus_exp(float a, float x) {
   float power, result;
@@ -234,6 +246,7 @@ struct RowArgs {
   const float* scale;
   const int* table;
   long long scale_stride0;
+  long long scale_extent0;
   Half* out;
   long long out_stride_m;
 };
@@ -258,8 +271,9 @@ __device__ __forceinline__ void row_read(const RowArgs& args, long long m, long 
       args.x + m * known<2 * Config::EXTENT_N>(args.x_stride_m) + n + known<Config::EXTENT_N>(args.x_offset),
       1, count, reads.x_2);
   const long long table_value = to_accumulator<long long>(args.table[m]);
-  load_row_elements<kIsWhole>(args.scale + n + table_value * known<Config::EXTENT_N>(args.scale_stride0), 1,
-                              count, reads.scale);
+  load_row_elements<kIsWhole>(args.scale + n + table_value * known<Config::EXTENT_N>(args.scale_stride0) +
+                                  in_axis(table_value, args.scale_extent0),
+                              1, count, reads.scale);
 }
 
 template <bool kIsWhole>

@@ -292,7 +292,29 @@ TEST_CASE("a gathered read goes through its index tensor") {
   builder.tensor("table", DType::kI32, {"M"});
   const std::string text = store_of(builder.program);
   CHECK_THAT(text, contains_text("const long long table_value = to_accumulator<long long>(args.table[m]);"));
-  CHECK_THAT(text, contains_text("const float bias_value = to_accumulator<float>(args.bias[table_value]);"));
+  CHECK_THAT(
+      text,
+      contains_text("const float bias_value = to_accumulator<float>(args.bias[table_value + in_axis(table_value, args.bias_extent0)]);"));
+}
+
+TEST_CASE("a subscript that is data is asked for its axis where it is read: inside the branch of a guard, and not where it is an index") {
+  const ExprRef entry = read("table", Names{"m"}, DType::kI64);
+  const ExprRef guard = call(Function::kGe, {entry, number(0, DType::kI64)}, DType::kBool);
+  const ExprRef guarded = call(Function::kWhere, {guard, read("bias", {entry}), number(0)});
+  Builder builder("op");
+  builder.program = with_value(acc() + guarded + read("bias", Names{"n"}));
+  builder.tensor("table", DType::kI32, {"M"});
+  const LoweredEpilogue lowered = lower(builder.program);
+  const std::string text = lowered.hooks.at("epilogue_store");
+  const std::size_t check = text.find("in_axis(");
+  REQUIRE(check != std::string::npos);
+  CHECK(text.find("in_axis(", check + 1) == std::string::npos);
+  const std::size_t question = text.rfind('?', check), statement = text.rfind(';', check);
+  INFO(text);
+  REQUIRE(question != std::string::npos);
+  CHECK(question > statement);
+  CHECK_THAT(lowered.support, contains_text("#ifdef KERNELWRIGHT_CHECKED"));
+  CHECK_THAT(lower(with_value(acc() + read("bias", Names{"n"}))).support, !contains_text("in_axis"));
 }
 
 TEST_CASE("names that are words of C++ or hide a function get another spelling") {

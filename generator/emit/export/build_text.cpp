@@ -1,5 +1,6 @@
 // Export: the banner of every file, CMakeLists.txt and README.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -87,6 +88,15 @@ std::string readme_text(const ExportModel& model) {
     text += fmt::format("\nSome shapes need scratch memory: `{}_workspace_bytes()` says how much, and the caller passes it.\n", model.op);
   }
   if (model.has_zeroed_workspace) text += "The zeroed workspace is set to zero once, before its first use; launches leave it zero.\n";
+  const bool has_checks = std::any_of(model.kernels.begin(), model.kernels.end(), [](const UniqueKernel& unique) {
+    return unique.kernel->source.find("KERNELWRIGHT_CHECKED") != std::string::npos;
+  });
+  if (has_checks) {
+    text +=
+        "\nSome subscripts are data. Built with `-D KERNELWRIGHT_CHECKED`, a kernel that reads at one outside of its axis prints it and "
+        "ends with "
+        "an error.\n";
+  }
   text += fmt::format(
       "\n## Test\n\n"
       "    nvcc -std=c++20 -O3 {1} {0}.cu test_{0}.cu -o test_{0} && ./test_{0}\n\n"
