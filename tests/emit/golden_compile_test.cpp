@@ -9,7 +9,7 @@
 #include "tests/templates/nvrtc.h"
 
 TEST_CASE("each golden file compiles without a spill") {
-  int num_files = 0;
+  int num_files = 0, num_checked = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(KW_SOURCE_DIR) + "/tests/golden")) {
     if (entry.path().extension() != ".cu") continue;
     std::ostringstream text;
@@ -22,7 +22,13 @@ TEST_CASE("each golden file compiles without a spill") {
       CHECK(result.is_compiled);
       CHECK(result.spill_bytes == 0);
       CHECK(result.log.find("warning") == std::string::npos);
+      if (text.str().find("KERNELWRIGHT_CHECKED") == std::string::npos) continue;
+      ++num_checked;
+      const kw::template_tests::NvrtcResult checked = kw::template_tests::compile("#define KERNELWRIGHT_CHECKED\n" + text.str(), arch);
+      INFO(checked.log);
+      CHECK(checked.is_compiled);
     }
   }
   CHECK(num_files >= 10);
+  CHECK(num_checked > 0);
 }
