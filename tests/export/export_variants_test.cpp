@@ -41,9 +41,14 @@ void check_compiles(const ExportRequest& request, const std::string& folder_name
     std::cout << "SKIPPED: nvcc is not here: '" << folder_name << "' is not compiled\n";
     return;
   }
-  const CommandResult result = compile_with_nvcc(nvcc, write_export(request, folder_name), request.op_name, request.kernels.front().arch);
-  INFO(folder_name << "\n" << result.output);
-  CHECK(result.exit_status == 0);
+  const std::string folder = write_export(request, folder_name);
+  const bool has_checks = request.kernels.front().source.find("KERNELWRIGHT_CHECKED") != std::string::npos;
+  for (const char* flags : {"", "-DKERNELWRIGHT_CHECKED"}) {
+    if (*flags != '\0' && !has_checks) continue;
+    const CommandResult result = compile_with_nvcc(nvcc, folder, request.op_name, request.kernels.front().arch, flags);
+    INFO(folder_name << " " << flags << "\n" << result.output);
+    CHECK(result.exit_status == 0);
+  }
 }
 
 }  // namespace
@@ -57,6 +62,26 @@ TEST_CASE("nvcc takes an export of every form of epilogue and operand without a 
         &golden.program, golden.program.name, {kernel_of(*variant, golden.arch, 256)}, fallback_of(golden.program, golden.arch), ""};
     check_compiles(request, "variant_" + std::to_string(number++) + "_" + golden.program.name);
   }
+}
+
+TEST_CASE("the test of an export gives subscripts that lie inside their axes, and passes over shapes that have none") {
+  int number = 0;
+  for (const testing::GoldenCase& golden : testing::golden_cases()) {
+    const Result<Variant> variant = testing::emit(golden);
+    REQUIRE(variant);
+    if (variant->source.find("in_axis(") == std::string::npos) continue;
+    ++number;
+    const ExportRequest request{
+        &golden.program, golden.program.name, {kernel_of(*variant, golden.arch, 256)}, fallback_of(golden.program, golden.arch), ""};
+    const auto files = export_files(request);
+    REQUIRE(files);
+    const std::string& test = files->at("test_" + golden.program.name + ".cu");
+    CHECK_THAT(test, contains_text("_limit() const { return std::min<std::int64_t>({"));
+    CHECK_THAT(test, contains_text(", static_cast<double>(r."));
+    CHECK_THAT(test, contains_text("would be inside an empty axis"));
+    CHECK_THAT(files->at("README.md"), contains_text("-D KERNELWRIGHT_CHECKED"));
+  }
+  CHECK(number > 0);
 }
 
 TEST_CASE("nvcc takes an export of several kernels of one op without a warning") {

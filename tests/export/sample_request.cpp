@@ -244,12 +244,13 @@ std::string find_nvcc() {
   return "";
 }
 
-CommandResult compile_with_nvcc(const std::string& nvcc, const std::string& folder, const std::string& op, Arch arch) {
+CommandResult compile_with_nvcc(const std::string& nvcc, const std::string& folder, const std::string& op, Arch arch,
+                                const std::string& flags) {
   const std::string number = std::string(to_text(arch)).substr(3);
   CommandResult result;
   for (const std::string& file : {op, "test_" + op}) {
-    result = run_command(nvcc + " -std=c++20 -Xcompiler=-Wall,-Wextra -Werror all-warnings -gencode arch=compute_" + number + ",code=sm_" +
-                         number + " -I" + folder + " -c " + folder + "/" + file + ".cu -o " + folder + "/" + file + ".o");
+    result = run_command(nvcc + " " + flags + " -std=c++20 -Xcompiler=-Wall,-Wextra -Werror all-warnings -gencode arch=compute_" + number +
+                         ",code=sm_" + number + " -I" + folder + " -c " + folder + "/" + file + ".cu -o " + folder + "/" + file + ".o");
     if (result.exit_status != 0) break;
   }
   return result;

@@ -29,6 +29,7 @@ CommandResult run_command(const std::string& command);
 /// Path of nvcc, or "" when there is none or the toolkit is to be taken as absent (KERNELWRIGHT_HIDE_TOOLKIT=1).
 std::string find_nvcc();
 /// Compiles <op>.cu and test_<op>.cu of an export with every warning an error.
-CommandResult compile_with_nvcc(const std::string& nvcc, const std::string& folder, const std::string& op, Arch arch = Arch::kSm80);
+CommandResult compile_with_nvcc(const std::string& nvcc, const std::string& folder, const std::string& op, Arch arch = Arch::kSm80,
+                                const std::string& flags = "");
 
 }  // namespace kw::generator

@@ -25,7 +25,7 @@ constexpr std::size_t kFirstOfTemplate = 4;
 constexpr std::size_t kMaxForAllExtents = 3;
 constexpr std::size_t kCompiledAhead = 8;  // variants of each of these kernels
 constexpr std::size_t kMinTries = 8;       // past the budget so many variants are tried to find one that is right
-constexpr std::size_t kMinPlans = 4;  // and so many plans of several kernels, which compile side by side: their kernels have had most of it
+constexpr std::size_t kMinPlans = 2;       // and so many plans of several kernels: the best one, overlapping and in turn
 
 /// Faults that may pass: the variant is tried again in a later run.
 bool is_transient(TrialStatus status) { return status == TrialStatus::kOutOfMemory || status == TrialStatus::kDeviceLost; }

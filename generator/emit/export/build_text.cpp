@@ -1,6 +1,5 @@
 // Export: the banner of every file, CMakeLists.txt and README.md.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -88,10 +87,7 @@ std::string readme_text(const ExportModel& model) {
     text += fmt::format("\nSome shapes need scratch memory: `{}_workspace_bytes()` says how much, and the caller passes it.\n", model.op);
   }
   if (model.has_zeroed_workspace) text += "The zeroed workspace is set to zero once, before its first use; launches leave it zero.\n";
-  const bool has_checks = std::any_of(model.kernels.begin(), model.kernels.end(), [](const UniqueKernel& unique) {
-    return unique.kernel->source.find("KERNELWRIGHT_CHECKED") != std::string::npos;
-  });
-  if (has_checks) {
+  if (has_checks(model)) {
     text +=
         "\nSome subscripts are data. Built with `-D KERNELWRIGHT_CHECKED`, a kernel that reads at one outside of its axis prints it and "
         "ends with "

@@ -153,6 +153,11 @@ std::string timing_text(const ExportKernel& kernel) {
   return fmt::format("measured {:.2f} us (median) on {}", kernel.median_us, kernel.device_model);
 }
 
+bool has_checks(const ExportModel& model) {
+  return std::any_of(model.kernels.begin(), model.kernels.end(),
+                     [](const UniqueKernel& unique) { return unique.kernel->source.find("KERNELWRIGHT_CHECKED") != std::string::npos; });
+}
+
 std::string nvcc_arch_flags(const ExportModel& model) {
   std::string text;
   for (const Arch arch : model.arches) {

@@ -38,6 +38,8 @@ Result<ExportModel> build_export_model(const ExportRequest& request);
 std::string timing_text(const ExportKernel& kernel);
 /// nvcc options for the architectures, quoted for a shell: "-gencode arch=compute_80,code='[sm_80,compute_80]'".
 std::string nvcc_arch_flags(const ExportModel& model);
+/// Whether a kernel's text has checks that -D KERNELWRIGHT_CHECKED switches on.
+bool has_checks(const ExportModel& model);
 
 // The texts of the folder, one function a file.
 std::string header_text(const ExportModel& model);

@@ -250,9 +250,9 @@ bool uses_tensor_maps(const ExportModel& model) {
 std::string source_text(const ExportModel& model) {
   std::string text = banner_text(model, model.op + ".cu", "kernels, launchers and dispatcher");
   text += fmt::format(
-      "#include \"{}.h\"\n\n{}#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n\n#include "
+      "#include \"{}.h\"\n\n{}#include <cmath>\n{}#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n\n#include "
       "<cuda_runtime.h>\n\n",
-      model.op, uses_tensor_maps(model) ? "#include <algorithm>\n" : "");
+      model.op, uses_tensor_maps(model) ? "#include <algorithm>\n" : "", has_checks(model) ? "#include <cstdio>\n" : "");
   text += fmt::format("namespace {}_export {{\n\n", model.op);
   std::set<std::string> printed;
   for (const UniqueKernel& unique : model.kernels) {

@@ -206,10 +206,25 @@ Result<std::string> check_text(const ExportModel& model, std::size_t position) {
 
 }  // namespace
 
-bool is_length(const Program& program, const std::string& tensor) {
-  return std::any_of(program.indices.begin(), program.indices.end(), [&](const Index& index) {
-    return index.below && index.below->kind == ExprNode::Kind::kRead && index.below->name == tensor;
-  });
+std::vector<IntExpr> limits_of(const Program& program, const std::string& tensor) {
+  std::vector<IntExpr> limits;
+  const auto add = [&](const ExprRef& subscript, const IntExpr& limit) {
+    const bool is_new = std::find(limits.begin(), limits.end(), limit) == limits.end();
+    if (subscript->kind == ExprNode::Kind::kRead && subscript->name == tensor && is_new) limits.push_back(limit);
+  };
+  for (const Index& index : program.indices) {
+    if (index.below) add(index.below, index.extent + IntExpr(1));
+  }
+  for (const Statement& statement : program.statements) {
+    visit_nodes(statement.value, [&](const ExprRef& node) {
+      const Tensor* const read = node->kind == ExprNode::Kind::kRead ? program.find_tensor(node->name) : nullptr;
+      if (read == nullptr) return true;
+      const std::vector<IntExpr> shape = subscripted_shape(*read);
+      for (std::size_t axis = 0; axis < shape.size() && axis < node->operands.size(); ++axis) add(node->operands[axis], shape[axis]);
+      return true;
+    });
+  }
+  return limits;
 }
 
 /// struct Reference: dims, strides, data, and the formula over them.
@@ -254,13 +269,12 @@ Result<std::string> test_reference_text(const ExportModel& model) {
   }
   for (const PlanTensor& tensor : model.plan->tensors) {
     if (tensor.is_list) text += table_text(tensor);
-    if (!is_length(program, tensor.name)) continue;
-    for (const Index& index : program.indices) {
-      if (!index.below || index.below->name != tensor.name) continue;
-      text += fmt::format("  double {}_limit() const {{ return static_cast<double>({}) + 1; }}\n", safe_name(tensor.name),
-                          cpp_text(index.extent));
-      break;
-    }
+    const std::vector<IntExpr> limits = limits_of(program, tensor.name);
+    if (limits.empty()) continue;
+    std::vector<std::string> texts;
+    for (const IntExpr& limit : limits) texts.push_back(cpp_text(limit));
+    text += fmt::format("  std::int64_t {}_limit() const {{ return std::min<std::int64_t>({{{}}}); }}\n", safe_name(tensor.name),
+                        fmt::join(texts, ", "));
   }
   text += "\n" + test_set_strides_text(model);
   for (const PlanTensor& tensor : model.plan->tensors) {

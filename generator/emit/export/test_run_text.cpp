@@ -22,9 +22,12 @@ std::string fill_text(const ExportModel& model, const PlanTensor& tensor) {
   if (tensor.dtype == DType::kBool) low = 0, high = 2;
   if (properties.range_low) low = *properties.range_low;
   if (properties.range_high) high = *properties.range_high;
-  const std::string highest =
-      is_length(*model.program, tensor.name) ? fmt::format("r.{}_limit()", safe_name(tensor.name)) : double_literal(high);
-  if (is_length(*model.program, tensor.name)) low = 0;
+  std::string highest = double_literal(high);
+  if (!limits_of(*model.program, tensor.name).empty()) {
+    if (!properties.range_low) low = 0;
+    const std::string limit = fmt::format("static_cast<double>(r.{}_limit())", safe_name(tensor.name));
+    highest = properties.range_high ? fmt::format("std::min({}, {})", highest, limit) : limit;
+  }
   return fmt::format("  fill(r.{}_data, {{{}, {}, {}, {}}}, random);\n", safe_name(tensor.name), double_literal(low), highest,
                      is_whole ? "true" : "false", properties.is_sorted ? "true" : "false");
 }
@@ -128,7 +131,7 @@ inline bool run(const Case& shape, std::mt19937_64& random) {{
     std::printf("  skipped: more elements than this test allocates\n");
     return true;
   }}
-{fill}{set_up}  const auto prepare = [&] {{
+{empty}{fill}{set_up}  const auto prepare = [&] {{
 {prepare}  }};
   const auto collect = [&] {{
     CHECK_CUDA(cudaDeviceSynchronize());
@@ -182,7 +185,7 @@ inline bool run(const Case& shape, std::mt19937_64& random) {{
 )kw";
 
 std::string run_text(const ExportModel& model) {
-  std::string dims, dims_format, dims_values, total, fill, prepare, collect, guards, checks, compare;
+  std::string dims, dims_format, dims_values, total, empty, fill, prepare, collect, guards, checks, compare;
   for (std::size_t i = 0; i < model.dims.size(); ++i) {
     dims += fmt::format("  r.{} = shape.dims[{}];\n", safe_name(model.dims[i]), i);
     dims_format += fmt::format("{}{}=%lld", i == 0 ? "" : " ", model.dims[i]);
@@ -196,6 +199,13 @@ std::string run_text(const ExportModel& model) {
   for (const PlanTensor& tensor : model.plan->tensors) {
     const std::string name = safe_name(tensor.name);
     total += fmt::format("{}r.{}_elements()", total.empty() ? "" : " + ", name);
+    if (tensor.role != TensorRole::kOut && !limits_of(*model.program, tensor.name).empty()) {
+      empty += fmt::format(
+          "  if (r.{0}_limit() < 1 && r.{0}_elements() > 0) {{\n    std::printf(\"  skipped: no element of {0} would be inside an empty "
+          "axis\\n\");\n"
+          "    return true;\n  }}\n",
+          name);
+    }
     if (tensor.role != TensorRole::kOut) {
       fill += fmt::format("  r.{0}_data.resize(static_cast<std::size_t>(r.{0}_elements()));\n", name) + fill_text(model, tensor);
       prepare += fmt::format("    {0}.upload(r.{0}_data);\n", name);
@@ -212,10 +222,10 @@ std::string run_text(const ExportModel& model) {
     if (model.program->statements[i].is_tensor) checks += fmt::format("      is_right = is_right && r.check_{}(comparison, random);\n", i);
   }
   return fmt::format(fmt::runtime(kRun), fmt::arg("dims", dims), fmt::arg("dims_format", dims_format), fmt::arg("dims_values", dims_values),
-                     fmt::arg("total", total), fmt::arg("fill", fill), fmt::arg("set_up", set_up_text(model)), fmt::arg("op", model.op),
-                     fmt::arg("workspaces", workspaces_text(model)), fmt::arg("prepare", prepare), fmt::arg("collect", collect),
-                     fmt::arg("guards", guards), fmt::arg("type", model.type_prefix), fmt::arg("checks", checks),
-                     fmt::arg("compare", compare));
+                     fmt::arg("total", total), fmt::arg("empty", empty), fmt::arg("fill", fill), fmt::arg("set_up", set_up_text(model)),
+                     fmt::arg("op", model.op), fmt::arg("workspaces", workspaces_text(model)), fmt::arg("prepare", prepare),
+                     fmt::arg("collect", collect), fmt::arg("guards", guards), fmt::arg("type", model.type_prefix),
+                     fmt::arg("checks", checks), fmt::arg("compare", compare));
 }
 
 }  // namespace

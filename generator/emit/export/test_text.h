@@ -8,8 +8,9 @@
 
 namespace kw::generator {
 
-/// Whether the tensor's elements are bounds of an index (`below`).
-bool is_length(const Program& program, const std::string& tensor);
+/// What the elements of an integer tensor must be less than, where they are bounds of an index (`below`) or subscripts; then they are not
+/// negative either. Empty: they may be anything.
+std::vector<IntExpr> limits_of(const Program& program, const std::string& tensor);
 
 /// struct Reference: dims, strides, data, the formula, and check_<i>() for each statement that writes an output.
 Result<std::string> test_reference_text(const ExportModel& model);
