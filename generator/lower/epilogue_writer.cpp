@@ -100,7 +100,7 @@ class EpilogueWriter : ValueWriter {
 
   Result<LoweredValue> vector_read(int, const Tensor& tensor, const EpilogueRead& read, const std::string& type) override {
     KW_TRY(VectorAccess access, vector_access(tensor, read.offset));
-    KW_TRY(const std::string checks, axis_checks(*read.node, tensor));
+    KW_TRY(const std::string checks, axis_checks(*read.node, tensor, /*is_vector=*/true));
     access.address += checks;
     if (purpose_ == Purpose::kValues) {
       aligned_.push_back(access.aligned);

@@ -243,7 +243,7 @@ class RowWriter : ValueWriter {
       // Its address may need values of its own: they belong to row_read.
       swap_body(read_body_);
       const Result<VectorAccess> lowered = vector_access(tensor, read.offset);
-      const Result<std::string> checks = axis_checks(*read.node, tensor);
+      const Result<std::string> checks = axis_checks(*read.node, tensor, /*is_vector=*/true);
       swap_body(read_body_);
       KW_TRY(VectorAccess access, lowered);
       KW_TRY(const std::string checked, checks);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "generator/lower/lower.h"
+#include "generator/plan/expr_tools.h"
 #include "generator/spec/walk.h"
 
 namespace kw::generator {
@@ -212,14 +213,29 @@ Result<std::string> ValueWriter::element_index(const EpilogueRead& read) {
 
 /// " + in_axis(label, args.logits_extent1)" for every subscript that is data: part of the address, so that it is asked where, and only
 /// where, the element is read.
-Result<std::string> ValueWriter::axis_checks(const ExprNode& read, const Tensor& tensor) {
+Result<std::string> ValueWriter::axis_checks(const ExprNode& read, const Tensor& tensor, bool is_vector) {
   std::string text;
   const std::vector<IntExpr> shape = subscripted_shape(tensor);
   for (std::size_t axis = 0; axis < read.operands.size(); ++axis) {
-    if (!any_node(read.operands[axis], [](const ExprRef& node) { return node->kind == Kind::kRead; })) continue;
-    KW_TRY(const LoweredValue subscript, lower(values_.intern(read.operands[axis])));
-    text += fmt::format(" + {}({}, {})", support_.use("in_axis", "long long"), converted(subscript, "long long").text,
-                        arguments_.number(fmt::format("{}_extent{}", tensor.name, axis), shape[axis]));
+    const ExprRef& operand = read.operands[axis];
+    if (!any_node(operand, [](const ExprRef& node) { return node->kind == Kind::kRead; })) continue;
+    std::vector<std::string> subscripts;
+    if (is_vector && depends_on(operand, {"n"})) {
+      // Outside of the loop over lanes: "n + label", and so many steps of n further.
+      const std::string name = fmt::format("{}_subscript{}", tensor.name, axis);
+      const LinearForm form = linear_form(operand);
+      KW_TRY(const std::string terms, offset_terms(name, form, /*with_n=*/true));
+      const std::string first = terms.substr(std::string_view(" + ").size()) + constant_term(name, form.constant);
+      const std::string step = arguments_.number(name + "_step", form.coefficient_of("n"));
+      subscripts = {first, fmt::format("{} + {}", first, step == "1" ? "count - 1" : "(count - 1) * " + step)};
+    } else {
+      KW_TRY(const LoweredValue subscript, lower(values_.intern(operand)));
+      subscripts = {converted(subscript, "long long").text};
+    }
+    for (const std::string& subscript : subscripts) {
+      text += fmt::format(" + {}({}, {})", support_.use("in_axis", "long long"), subscript,
+                          arguments_.number(fmt::format("{}_extent{}", tensor.name, axis), shape[axis]));
+    }
   }
   return text;
 }
@@ -235,7 +251,7 @@ Result<LoweredValue> ValueWriter::lower_read(int position) {
   if (!entry.reads_in_place && entry.is_per_lane && read.is_vector()) return vector_read(position, tensor, read, type);
   const std::string pointer = first_element(tensor);
   KW_TRY(std::string index, element_index(read));
-  KW_TRY(const std::string checks, axis_checks(*entry.node, tensor));
+  KW_TRY(const std::string checks, axis_checks(*entry.node, tensor, /*is_vector=*/false));
   index += checks;
   const LoweredValue element{fmt::format("to_accumulator<{}>({}[{}])", type, pointer, index), type};
   if (!entry.reads_in_place) return shared_read(position, tensor, read, element);

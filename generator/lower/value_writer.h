@@ -48,8 +48,8 @@ class ValueWriter {
   /// The value that is stored to an output of this type: integers saturate, as the reference does.
   Result<LoweredValue> output_value(const std::string& output, DType dtype, int position);
   Result<VectorAccess> vector_access(const Tensor& tensor, const LinearForm& offset);
-  /// What an address gets added where a subscript of the read is data; empty for most.
-  Result<std::string> axis_checks(const ExprNode& read, const Tensor& tensor);
+  /// What an address gets added where a subscript of the read is data; empty for most. A vector is asked for its first and last element.
+  Result<std::string> axis_checks(const ExprNode& read, const Tensor& tensor, bool is_vector);
   LoweredValue named(const LoweredValue& value, const std::string& wanted, std::string& statements, const char* indent);
   /// Starts the body of another hook: values are written anew.
   void begin_body();

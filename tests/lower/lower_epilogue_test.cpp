@@ -317,6 +317,18 @@ TEST_CASE("a subscript that is data is asked for its axis where it is read: insi
   CHECK_THAT(lower(with_value(acc() + read("bias", Names{"n"}))).support, !contains_text("in_axis"));
 }
 
+TEST_CASE("a vector whose subscript is data and n is asked for its first and its last element, outside of the loop over lanes") {
+  const ExprRef shifted = call(Function::kAdd, {read("table", Names{"m"}, DType::kI64), make_index("n")}, DType::kI64);
+  Builder builder("op");
+  builder.program = with_value(acc() + read("bias", {shifted}));
+  builder.tensor("table", DType::kI32, {"M"});
+  const std::string text = store_of(builder.program);
+  const std::string before_loop = text.substr(0, text.find("#pragma unroll"));
+  CHECK_THAT(before_loop, contains_text("in_axis(n + table_value, args.bias_extent0)"));
+  CHECK_THAT(before_loop, contains_text("in_axis(n + table_value + count - 1, args.bias_extent0)"));
+  CHECK_THAT(before_loop, !contains_text("n + i"));
+}
+
 TEST_CASE("names that are words of C++ or hide a function get another spelling") {
   Program program = with_value(acc() * scalar("relu") + read("bias", Names{"n"}));
   program.scalars.push_back({"relu", call(Function::kSqrt, {dim("K")}), DType::kF32});
